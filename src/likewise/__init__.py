@@ -1,0 +1,64 @@
+"""Likewise: small text encoders that judge how two texts relate, on as many scales as people have rated them.
+
+    import likewise
+    model = likewise.load("default")
+    model.score([("A man is playing a flute.", "A man is playing a bamboo flute.")])
+
+Names load on first use, so that `import likewise` is quick and `likewise --help` never loads torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "load": "likewise.predict",
+    "Predictor": "likewise.predict",
+    "Scores": "likewise.predict",
+    "score": "likewise.api",
+    "train": "likewise.api",
+    "evaluate": "likewise.api",
+    "experiment": "likewise.experiments",
+    "audit": "likewise.evaluation",
+    "Relation": "likewise.records",
+    "Record": "likewise.records",
+    "Codec": "likewise.records",
+    "LikewiseError": "likewise.errors",
+}
+
+__all__ = [
+    "Codec",
+    "LikewiseError",
+    "Predictor",
+    "Record",
+    "Relation",
+    "Scores",
+    "__version__",
+    "audit",
+    "evaluate",
+    "experiment",
+    "load",
+    "score",
+    "train",
+]
+
+if TYPE_CHECKING:
+    from likewise.api import evaluate, score, train
+    from likewise.errors import LikewiseError
+    from likewise.evaluation import audit
+    from likewise.experiments import experiment
+    from likewise.predict import Predictor, Scores, load
+    from likewise.records import Codec, Record, Relation
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'likewise' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,155 @@
+"""The verbs as Python functions: `likewise.score`, `likewise.train`, `likewise.evaluate`, `likewise.experiment`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import UsageError
+from likewise.evaluation.protocol import Protocol
+from likewise.evaluation.results import SuiteResult
+from likewise.evaluation.runlog import log_test_run
+from likewise.evaluation.suites import Suite, get_suite, run_suite
+from likewise.predict import Predictor, Scores, load
+from likewise.recipes.infer import infer_document
+from likewise.recipes.reading import read_recipe, recipe_from, shipped_recipes
+from likewise.recipes.run import RunContext, run_recipe
+from likewise.recipes.schema import Recipe
+from likewise.training.callbacks import FitEvent
+
+MEMORY = "table"
+
+
+def score(pairs: Any, model: str | os.PathLike[str] | Predictor = "default", **options: Any) -> Scores:
+    """Score pairs with a model: a list of (a, b), a file, a frame or a dataset. Options are `Predictor.score`'s."""
+    predictor = model if isinstance(model, Predictor) else load(model)
+    return predictor.score(pairs, **options)
+
+
+def train(
+    source: Any,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    encoder: str | None = None,
+    data: Any = None,
+    relations: Sequence[str] = (),
+    text_a: str | None = None,
+    text_b: str | None = None,
+    overrides: Sequence[str] | Mapping[str, Any] = (),
+    seed: int | None = None,
+    device: str | None = None,
+    precision: str = "fp32",
+    data_dir: str | os.PathLike[str] | None = None,
+    trackers: Sequence[str] = (),
+    resume: bool = False,
+    overwrite: bool = False,
+    tell: Callable[[str], None] = lambda line: None,
+    emit: Callable[[FitEvent], None] = lambda event: None,
+) -> Predictor:
+    """Train by a recipe (file or shipped name) or on a table of rated pairs (file, frame, dataset, list).
+
+    Without `output` the model stays in memory. `overrides` are recipe paths: {"stage.0.learning_rate": 3e-5}.
+    """
+    recipe, tables = make_recipe(
+        source,
+        encoder=encoder,
+        data=data,
+        relations=relations,
+        text_a=text_a,
+        text_b=text_b,
+        overrides=overrides,
+        seed=seed,
+    )
+    context = RunContext(
+        data_dir=None if data_dir is None else Path(data_dir),
+        device=device,
+        precision=precision,
+        trackers=tuple(trackers),
+        tables=tables,
+        tell=tell,
+        emit=emit,
+    )
+    target = None if output is None else Path(output)
+    return run_recipe(recipe, target, context=context, resume=resume, overwrite=overwrite).predictor
+
+
+def make_recipe(
+    source: Any,
+    *,
+    encoder: str | None = None,
+    data: Any = None,
+    relations: Sequence[str] = (),
+    text_a: str | None = None,
+    text_b: str | None = None,
+    overrides: Sequence[str] | Mapping[str, Any] = (),
+    seed: int | None = None,
+) -> tuple[Recipe, dict[str, object]]:
+    """The recipe that `train` would run, and the in-memory tables its entries name."""
+    tables: dict[str, object] = {}
+    changes = list(overrides) if not isinstance(overrides, Mapping) else [f"{k}={_toml(v)}" for k, v in overrides.items()]
+    changes += [] if seed is None else [f"seed={seed}"]
+    named = data if data is None or isinstance(data, str) else _remember(data, tables)
+    if isinstance(source, str | os.PathLike) and is_recipe(os.fspath(source)):
+        if relations or text_a or text_b:
+            raise UsageError("--relation, --text-a and --text-b describe a table; in a recipe they stand in its data entries")
+        return read_recipe(os.fspath(source), overrides=changes, encoder=encoder, data=named), tables
+    if data is not None:
+        raise UsageError("--data replaces a recipe's training data; here the first argument already is the data")
+    name = os.fspath(source) if isinstance(source, str | os.PathLike) else _remember(source, tables)
+    document = infer_document(tables.get(name, name), name=name, declared=relations, text_a=text_a, text_b=text_b)
+    return recipe_from(document, f"recipe for {name}", overrides=changes, encoder=encoder), tables
+
+
+def is_recipe(name: str) -> bool:
+    """Whether a name is a recipe file or a shipped recipe rather than a table."""
+    return name.endswith(".toml") or name in shipped_recipes() or ("." not in Path(name).name and not Path(name).exists() and "/" not in name)
+
+
+def _remember(table: object, tables: dict[str, object]) -> str:
+    if isinstance(table, os.PathLike):
+        return os.fspath(table)
+    tables[MEMORY] = table
+    return MEMORY
+
+
+def _toml(value: Any) -> str:
+    import tomli_w
+
+    return tomli_w.dumps({"v": value}).partition("=")[2].strip()
+
+
+def evaluate(
+    model: str | os.PathLike[str] | Predictor = "default",
+    suite: str | Path | Suite = "sts7",
+    *,
+    source: str = "cosine",
+    aggregation: str = "all",
+    metric: str = "spearman",
+    data_dir: str | os.PathLike[str] | None = None,
+    device: str | None = None,
+    precision: str = "fp32",
+    keep_predictions: bool = False,
+    log: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> SuiteResult:
+    """Measure a model on a suite (`sts7`, or a FILE.toml of your own); the result carries its protocol.
+
+    `source` is where scores come from: `cosine` of the vectors, or the model's `head`.
+    """
+    predictor = model if isinstance(model, Predictor) else load(model, device=device, precision=precision)
+    chosen = get_suite(suite) if isinstance(suite, str | Path) else suite
+    protocol = Protocol(metric=metric, aggregation=aggregation, source=source)  # type: ignore[arg-type]
+
+    def scorer(pairs: list[tuple[str, str]]) -> Any:
+        if source == "cosine":
+            return predictor.cosines(pairs, progress=progress)
+        first = predictor.relations[0].name
+        return predictor.score(pairs, relation=first, source="head", progress=progress)[first]
+
+    result = run_suite(chosen, scorer, protocol=protocol, data_dir=data_dir, keep_predictions=keep_predictions)
+    if log:
+        recipe = str((predictor.about.get("recipe") or {}).get("name", ""))
+        log_test_run(result, model=str(predictor.about.get("name", "")), recipe=recipe)
+    return result

@@ -1,0 +1,218 @@
+"""likewise audit: which evaluation pairs stand in the training data, and the training data without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from likewise.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from likewise.data.catalogue import Corpus
+    from likewise.data.rows import Table
+    from likewise.evaluation.leakage import OverlapIndex
+    from likewise.records import Record
+
+_MAX_CHARS = 1_000_000
+Fields = Mapping[str, object]
+
+
+class AuditCommand(TyperCommand):
+    """Lets `--against A B C` stand for `--against A --against B --against C`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Repeat the option before each further value, up to the next option."""
+        return super().parse_args(ctx, spread_option("--against", args))
+
+
+def audit(
+    train: Annotated[
+        list[str],
+        typer.Argument(metavar="TRAIN...", help="Training data: files, or corpora such as stsb/train."),
+    ],
+    against: Annotated[
+        list[str],
+        typer.Option(
+            "--against",
+            metavar="TEST...",
+            help="Evaluation data: files, corpora such as sts14/test, or a suite (sts7).",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", help="Write the training rows that are no evaluation pair here."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Folder of the named corpora.")] = None,
+    text_a: Annotated[
+        str | None,
+        typer.Option("--text-a", help="Column of the first text (in test files: where they have it)."),
+    ] = None,
+    text_b: Annotated[
+        str | None, typer.Option("--text-b", help="Column of the second text (likewise).")
+    ] = None,
+    limit: Annotated[
+        float | None, typer.Option("--limit", help="Fail if more than this share (0..1) of a set is found.")
+    ] = None,
+) -> None:
+    """Find evaluation pairs in training data, whatever their order, case or punctuation."""
+    from likewise.data.aside import to_json
+    from likewise.evaluation.leakage import OverlapIndex, require_below
+
+    if output is not None and output.resolve() in [Path(name).resolve() for name in train]:
+        raise UsageError(f"{output} is one of the training files: name another file by --output")
+
+    places = _Places(text_a, text_b, data_dir)
+    sources = [places.open(name) for name in train]
+    index = OverlapIndex(_evaluations(against, places))
+    kept = _go_through(sources, index, output)
+    report = index.report()
+    if json:
+        typer.echo(to_json({**report.to_dict(), "kept_rows": kept, "output": output}, indent=2))
+    else:
+        typer.echo(report.to_text())
+        if output is not None:
+            typer.echo(f"{output}: {kept:,} of {report.train_rows:,} training rows written")
+    if limit is not None:
+        require_below(report, limit)
+
+
+def spread_option(option: str, args: Sequence[str]) -> list[str]:
+    """The arguments with `option` before each value that follows it, up to the next option."""
+    found: list[str] = []
+    inside = fresh = False
+    for arg in args:
+        if arg.startswith("-") and arg != "-":
+            inside = fresh = arg == option
+        elif inside and not fresh:
+            found.append(option)
+        else:
+            fresh = False
+        found.append(arg)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One place of rows: the names of its columns and of the text columns among them, and the rows."""
+
+    columns: tuple[str, ...]
+    texts: tuple[str, ...]
+    rows: Callable[[], Iterator[tuple[Fields, str]]]
+
+    def records(self) -> Iterator[tuple[Record, Fields]]:
+        """Each row as a record without values, and all its fields; an empty text is an error."""
+        from likewise.data.values import to_text
+        from likewise.records import Record
+
+        for fields, source in self.rows():
+            texts = (
+                to_text(fields.get(name), column=name, source=source, max_chars=_MAX_CHARS)
+                for name in self.texts
+            )
+            yield Record(tuple(texts), source=source, subset=str(fields.get("subset") or "")), fields
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where rows are looked for: the named text columns and the folder of corpora."""
+
+    text_a: str | None
+    text_b: str | None
+    data_dir: Path | None
+
+    def open(self, name: str, *, test: bool = False) -> _Source:
+        """A file by its name, or a corpus by "corpus/split"; a test file may have other text columns."""
+        from likewise.data import open_table
+        from likewise.data.reading import find_named_corpus
+
+        named = find_named_corpus(name)
+        if named is not None:
+            return self._corpus(name, named[0])
+        table = open_table(name)
+        known = not test or bool({self.text_a, self.text_b} & set(table.columns))
+        texts = _text_columns(table, self.text_a, self.text_b) if known else _text_columns(table)
+        return _Source(table.columns, texts, lambda: iter(table))
+
+    def _corpus(self, name: str, corpus: Corpus) -> _Source:
+        from likewise.data import read
+
+        texts = _text_names(len(corpus.texts))
+
+        def rows() -> Iterator[tuple[Fields, str]]:
+            for record in read(name, data_dir=self.data_dir):
+                fields = dict(zip(texts, record.texts, strict=True))
+                yield {**fields, **record.values, "subset": record.subset}, record.source
+
+        return _Source((*texts, *(relation.name for relation in corpus.relations), "subset"), texts, rows)
+
+
+def _text_columns(table: Table, text_a: str | None = None, text_b: str | None = None) -> tuple[str, ...]:
+    from likewise.data.columns import find_text_column, find_text_columns
+
+    try:
+        return find_text_columns(table.columns, text_a, text_b, source=table.name)
+    except DataError:
+        if text_b is not None:
+            raise
+        try:  # a file of single texts, for classification
+            return (find_text_column(table.columns, text_a, source=table.name),)
+        except DataError:
+            pass
+        raise
+
+
+def _text_names(count: int) -> tuple[str, ...]:
+    return ("text_a", "text_b") if count == 2 else ("text",)
+
+
+def _evaluations(against: Sequence[str], places: _Places) -> dict[str, Iterator[Record]]:
+    from likewise.evaluation.suites import SUITES, get_suite
+    from likewise.evaluation.tasks import load_task
+
+    found: dict[str, Iterator[Record]] = {}
+    for name in against:
+        if name in SUITES or name.endswith(".toml"):
+            for task in get_suite(name).tasks:
+                found[task.name] = iter(load_task(task, data_dir=places.data_dir))
+        else:
+            found[name] = (record for record, _ in places.open(name, test=True).records())
+    return found
+
+
+def _go_through(sources: Sequence[_Source], index: OverlapIndex, output: Path | None) -> int:
+    """Show every training row to the index and write the ones it does not know; how many those are."""
+    from likewise.data import TableWriter
+
+    kept = 0
+    with ExitStack() as stack:
+        writer = stack.enter_context(TableWriter(output, _output_columns(sources))) if output else None
+        for source in sources:
+            rename = _renamed(source, len(sources))
+            for record, fields in source.records():
+                if index.see(record.texts, record.source):
+                    continue
+                kept += 1
+                if writer is not None:
+                    writer.write_row({rename.get(column, column): cell for column, cell in fields.items()})
+    return kept
+
+
+def _output_columns(sources: Sequence[_Source]) -> list[str]:
+    names = (
+        (_renamed(source, len(sources)).get(name, name) for name in source.columns) for source in sources
+    )
+    return list(dict.fromkeys(name for columns in names for name in columns))
+
+
+def _renamed(source: _Source, count: int) -> dict[str, str]:
+    # One file keeps its columns; several become one table, whose text columns need common names.
+    if count == 1:
+        return {}
+    return dict(zip(source.texts, _text_names(len(source.texts)), strict=True))

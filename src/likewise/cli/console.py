@@ -1,0 +1,86 @@
+"""Terminal output: results to standard output, everything else (notes, progress, errors) to standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from likewise.training.callbacks import FitEvent
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def note(line: str) -> None:
+    """One line of remark, dimmed, on standard error."""
+    err.print(line, style="dim", markup=False)
+
+
+def quiet_libraries() -> None:
+    """Keep the libraries' own bars and advice off the terminal; call before loading a model."""
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+
+
+def progress_bar(unit: str) -> Progress:
+    """A bar with count, elapsed and remaining time, gone when done; silent where no terminal watches."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
+    return Progress(
+        *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=err, transient=True, disable=not err.is_terminal
+    )
+
+
+@contextmanager
+def counting(label: str, unit: str, total: int | None) -> Iterator[Any]:
+    """A bar as a function: call it with how many more are done."""
+    with progress_bar(unit) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+class TrainingView:
+    """Shows a run: a bar per stage, a line per evaluation."""
+
+    def __init__(self) -> None:
+        self._bar = progress_bar("steps")
+        self._task: Any = None
+        self._total = 0
+
+    def __enter__(self) -> TrainingView:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def tell(self, line: str) -> None:
+        """A line of the plan."""
+        self._task = None if line.startswith("stage ") else self._task
+        err.print(line, markup=False)
+
+    def emit(self, event: FitEvent) -> None:
+        """One event of a fit."""
+        if self._task is None:
+            self._task = self._bar.add_task("training", total=event.total)
+        if event.kind == "step":
+            self._bar.update(self._task, completed=event.step, description=f"loss {event.values['loss']:.4f}")
+        elif event.kind == "evaluate":
+            self._bar.update(self._task, completed=event.step)
+            details = ", ".join(f"{name} {value:.4f}" for name, value in event.values.items() if name != "score")
+            note(f"  step {event.step:,}/{event.total:,}: dev {event.values['score']:.4f}  ({details})")
+
+
+def is_piped() -> bool:
+    """Whether standard input is not a terminal."""
+    return not sys.stdin.isatty()

@@ -1,0 +1,165 @@
+"""`likewise data`: list the named corpora, check a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from likewise.data.aside import to_json
+from likewise.data.catalogue import Corpus, corpus_names, find_corpus
+from likewise.data.checking import check
+from likewise.data.corpora import locate
+from likewise.data.findings import CheckReport, Summary
+from likewise.data.values import MAX_CHARS
+
+app = typer.Typer(help="List the named corpora, check a file.", no_args_is_help=True)
+
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", help="The folder of named corpora; default: LIKEWISE_DATA.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list")
+def list_corpora(data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List the named corpora: what is rated on which scale, splits and rows, licence, and whether it is here.
+
+    Example: likewise data list --data-dir corpora
+    """
+    corpora = [find_corpus(name) for name in corpus_names()]
+    if as_json:
+        typer.echo(to_json([_describe(corpus, data_dir) for corpus in corpora], indent=2))
+        return
+    table = Table("name", "relations", "splits", "licence", "here", box=None, pad_edge=False)
+    for corpus in corpora:
+        here = _here(corpus, data_dir)
+        table.add_row(
+            corpus.name,
+            "\n".join(f"{relation.name} {relation.scale}" for relation in corpus.relations),
+            "\n".join(f"{split.name} {split.rows:,}" for split in corpus.splits.values()),
+            corpus.licence,
+            "yes" if all(here.values()) else "in part" if any(here.values()) else _elsewhere(corpus),
+        )
+    Console(highlight=False, markup=False).print(table)
+
+
+@app.command("check")
+def check_source(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="A file, - for standard input, or a corpus such as stsb/dev."),
+    ],
+    relation: Annotated[
+        list[str] | None,
+        typer.Option("--relation", help="NAME:lo..hi, NAME:classes, NAME:a|b or NAME:low<high; repeatable."),
+    ] = None,
+    text_a: Annotated[str | None, typer.Option("--text-a", help="The first text's column.")] = None,
+    text_b: Annotated[str | None, typer.Option("--text-b", help="The second text's column.")] = None,
+    max_chars: Annotated[int, typer.Option("--max-chars", min=1, help="The longest text.")] = MAX_CHARS,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Count NaN and conflicting ratings as problems.")
+    ] = False,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Check a file and report all its problems at once; ends with 1 if there are any.
+
+    Example: likewise data check pairs.csv --relation similarity:0..5
+    """
+    reports = [
+        check(
+            source,
+            relations=relation or (),
+            text_a=text_a,
+            text_b=text_b,
+            data_dir=data_dir,
+            max_chars=max_chars,
+            strict=strict,
+        )
+        for source in _sources(file)
+    ]
+    ok = all(report.ok for report in reports)
+    if as_json:
+        typer.echo(to_json({"ok": ok, "reports": [report.to_dict() for report in reports]}, indent=2))
+    else:
+        console = Console(highlight=False, markup=False, soft_wrap=True)
+        for report in reports:
+            _show(report, console)
+    if not ok:
+        raise typer.Exit(1)
+
+
+def _sources(file: str) -> list[str]:
+    """The file itself, or every split of a corpus that is named without one."""
+    name = file.removeprefix("corpus:")
+    if name in corpus_names() and not Path(file).exists():
+        return [f"corpus:{name}/{split}" for split in find_corpus(name).splits]
+    return [file]
+
+
+def _here(corpus: Corpus, data_dir: Path | None) -> dict[str, bool]:
+    return {split.name: locate(corpus, split, data_dir) is not None for split in corpus.splits.values()}
+
+
+def _elsewhere(corpus: Corpus) -> str:
+    return "no" if corpus.hub is None else "no; on the hub"
+
+
+def _describe(corpus: Corpus, data_dir: Path | None) -> dict[str, object]:
+    here = _here(corpus, data_dir)
+    return {
+        "name": corpus.name,
+        "title": corpus.title,
+        "licence": corpus.licence,
+        "citation": corpus.citation,
+        "hub": corpus.hub.id if corpus.hub is not None else None,
+        "relations": [relation.to_dict() for relation in corpus.relations],
+        "splits": [
+            {"name": split.name, "rows": split.rows, "file": split.file, "here": here[split.name]}
+            for split in corpus.splits.values()
+        ],
+    }
+
+
+def _show(report: CheckReport, console: Console) -> None:
+    console.print(_headline(report))
+    for summary in report.relations:
+        console.print(f"  {_describe_relation(summary)}")
+    for kind, count in report.counts.items():
+        shown = [finding for finding in report.findings if finding.kind == kind]
+        part = f", the first {len(shown)} shown" if len(shown) < count else ""
+        severity = report.severity(kind)
+        console.print(
+            f"{severity}: {kind} ({count:,}{part})", style="bold red" if severity == "problem" else "yellow"
+        )
+        for finding in shown:
+            console.print(f"  {finding.problem}")
+    console.print(f"{_plural(report.problems, 'problem')}, {_plural(report.warnings, 'warning')}")
+
+
+def _headline(report: CheckReport) -> str:
+    lengths = report.length_range
+    sizes = "" if lengths is None else f", {lengths[0]:,} to {lengths[2]:,} characters, median {lengths[1]:,}"
+    texts = f", texts in {' and '.join(report.texts)}" if report.texts else ""
+    return f"{report.name}: {_plural(report.rows, 'row')}{texts}{sizes}"
+
+
+def _describe_relation(summary: Summary) -> str:
+    relation = summary.relation
+    parts = [f"{relation.name} {relation.scale}", f"{summary.rated:,} rated"]
+    if summary.missing:
+        parts.append(f"{summary.missing:,} missing")
+    if summary.mean is not None:
+        parts.append(f"{summary.lo:g} to {summary.hi:g}, mean {summary.mean:.3g}")
+    parts += [f"{label} {count:,}" for label, count in sorted(summary.labels.items())]
+    if summary.inferred:
+        parts.append(f"inferred; to declare another scale: --relation {relation.name}:lo..hi")
+    return ", ".join(parts)
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

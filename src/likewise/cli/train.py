@@ -1,0 +1,87 @@
+"""`likewise train`: a recipe by file or name, or a table of rated pairs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from likewise.cli import options
+from likewise.cli.console import TrainingView, counting, err, note, out, quiet_libraries
+from likewise.errors import DataError
+
+
+def train(
+    source: Annotated[str, typer.Argument(metavar="RECIPE | FILE", help="A recipe file (.toml), a shipped recipe's name, or a table of rated pairs.")],
+    output: Annotated[Path | None, typer.Option("--output", help="Model folder to write; NAME-model if left out.")] = None,
+    encoder: Annotated[str | None, typer.Option("--encoder", help="Start from this model instead of the recipe's.")] = None,
+    data: Annotated[str | None, typer.Option("--data", help="Train on this file instead of the recipe's data.")] = None,
+    relation: Annotated[list[str] | None, typer.Option("--relation", help="NAME:lo..hi, NAME:classes, NAME:a|b or NAME:low<high; repeatable.")] = None,
+    text_a: options.TextA = None,
+    text_b: options.TextB = None,
+    override: Annotated[list[str] | None, typer.Option("--set", help="Override a recipe value: stage.0.learning_rate=3e-5; repeatable.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed; the recipe's if left out.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the recipe and the plan, then stop.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run of the same --output.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing model folder or run.")] = False,
+    evaluate: Annotated[bool, typer.Option("--evaluate/--no-evaluate", help="Run the recipe's evaluation at the end.")] = True,
+    tracker: Annotated[list[str] | None, typer.Option("--tracker", help="tensorboard, wandb, mlflow, …; repeatable.")] = None,
+    device: options.Device = None,
+    precision: options.Precision = "fp32",
+    data_dir: options.DataDir = None,
+    as_json: options.Json = False,
+) -> None:
+    """Train a model and leave it in a folder.
+
+    Example: likewise train pairs.csv --output my-model
+
+    Example: likewise train similarity --data-dir corpora --set stage.0.epochs=2
+    """
+    quiet_libraries()
+    from likewise.api import evaluate as run_evaluation
+    from likewise.api import is_recipe, make_recipe
+    from likewise.encoders.sentence import check_precision
+    from likewise.recipes.infer import recipe_toml
+    from likewise.recipes.run import RunContext, run_recipe
+    from likewise.recipes.run import dry_run as plan
+
+    check_precision(precision)
+    recipe, _ = make_recipe(
+        source,
+        encoder=encoder,
+        data=data,
+        relations=relation or (),
+        text_a=text_a,
+        text_b=text_b,
+        overrides=override or (),
+        seed=seed,
+    )
+    if dry_run or not is_recipe(source):
+        (out if dry_run and not as_json else err).print(recipe_toml(recipe), markup=False)
+    with TrainingView() as view:
+        context = RunContext(data_dir, device, precision, tuple(tracker or ()), {}, view.tell, view.emit)
+        if dry_run:
+            for line in plan(recipe, context=context):
+                out.print(line, markup=False)
+            return
+        target = output or Path(f"{recipe.name}-model")
+        report = run_recipe(recipe, target, context=context, resume=resume, overwrite=overwrite)
+    result = None
+    if evaluate and recipe.evaluation.suite:
+        try:
+            with counting("evaluating", "texts", None) as advance:
+                result = run_evaluation(
+                    report.predictor, recipe.evaluation.suite, source=recipe.evaluation.source,
+                    aggregation=recipe.evaluation.aggregation, data_dir=data_dir, progress=advance,
+                )
+        except DataError as error:
+            note(f"not evaluated: {error}")
+    if as_json:
+        document = {"output": str(report.output), "stages": report.stages, "evaluation": result.to_dict() if result else None}
+        out.print_json(json.dumps(document))
+        return
+    if result is not None:
+        out.print(result.to_text(), markup=False)
+    out.print(f"model: {report.output}", markup=False)

@@ -1,0 +1,36 @@
+"""Files, frames and named corpora in, validated records out; torch, pandas and datasets are not imported."""
+
+from __future__ import annotations
+
+from likewise.data.aside import write_json_aside, write_text_aside
+from likewise.data.catalogue import corpus_names, find_corpus
+from likewise.data.checking import check
+from likewise.data.columns import find_text_columns
+from likewise.data.corpora import load_corpus
+from likewise.data.keys import pair_key, text_key
+from likewise.data.ratings import find_relations
+from likewise.data.reading import infer_relations, load, read
+from likewise.data.rows import Row, Table
+from likewise.data.tables import count_rows, open_table
+from likewise.data.writing import TableWriter
+
+__all__ = [
+    "Row",
+    "Table",
+    "TableWriter",
+    "check",
+    "corpus_names",
+    "count_rows",
+    "find_corpus",
+    "find_relations",
+    "find_text_columns",
+    "infer_relations",
+    "load",
+    "load_corpus",
+    "open_table",
+    "pair_key",
+    "read",
+    "text_key",
+    "write_json_aside",
+    "write_text_aside",
+]

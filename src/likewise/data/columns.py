@@ -1,0 +1,104 @@
+"""Which columns hold the texts."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from likewise.errors import DataError, Problem
+
+# Well-known couples, the most telling first; compared without case.
+COUPLES = (
+    ("text_a", "text_b"),
+    ("text1", "text2"),
+    ("text_1", "text_2"),
+    ("sentence1", "sentence2"),
+    ("sentence_1", "sentence_2"),
+    ("sentence_a", "sentence_b"),
+    ("sent1", "sent2"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("phrase1", "phrase2"),
+    ("string1", "string2"),
+    ("a", "b"),
+    ("s1", "s2"),
+    ("q1", "q2"),
+    ("t1", "t2"),
+    ("source", "target"),
+    ("src", "tgt"),
+    ("left", "right"),
+    ("query", "document"),
+    ("query", "passage"),
+    ("question", "answer"),
+    ("anchor", "positive"),
+    ("text", "hypothesis"),
+    ("original", "paraphrase"),
+    ("en1", "en2"),
+)
+SINGLES = (
+    "text",
+    "sentence",
+    "text_a",
+    "content",
+    "document",
+    "body",
+    "question",
+    "query",
+    "title",
+    "phrase",
+)
+
+
+def find_text_columns(
+    columns: Sequence[str], text_a: str | None = None, text_b: str | None = None, *, source: str = "table"
+) -> tuple[str, str]:
+    """The two text columns: the ones named, or a well-known couple among the columns."""
+    for option, named in (("--text-a", text_a), ("--text-b", text_b)):
+        if named is not None and named not in columns:
+            raise DataError(
+                [missing_column(named, columns, source, f"name an existing column by {option} NAME")]
+            )
+    if text_a is not None and text_a == text_b:
+        problem = Problem(
+            source, f"both texts come from column {text_a!r}", "name two columns: --text-a NAME --text-b NAME"
+        )
+        raise DataError([problem])
+    if text_a is not None and text_b is not None:
+        return text_a, text_b
+    by_name = {column.casefold(): column for column in reversed(columns)}
+    for first, second in COUPLES:
+        couple = by_name.get(first), by_name.get(second)
+        if couple[0] is None or couple[1] is None:
+            continue
+        if text_a in (None, couple[0]) and text_b in (None, couple[1]):
+            return couple[0], couple[1]
+    raise DataError([_no_couple(columns, source)])
+
+
+def find_text_column(columns: Sequence[str], text: str | None = None, *, source: str = "table") -> str:
+    """The one text column: the one named, a well-known name, or the only column there is."""
+    if text is not None and text not in columns:
+        raise DataError([missing_column(text, columns, source, "name an existing column by --text-a NAME")])
+    if text is not None:
+        return text
+    by_name = {column.casefold(): column for column in reversed(columns)}
+    for name in SINGLES:
+        if name in by_name:
+            return by_name[name]
+    if len(columns) == 1:
+        return columns[0]
+    found = f"no column is known to hold the text; columns: {', '.join(columns)}"
+    raise DataError([Problem(source, found, "name it: --text-a NAME")])
+
+
+def missing_column(name: str, columns: Sequence[str], source: str, remedy: str) -> Problem:
+    """The problem of a column that is not there, with the nearest name that is."""
+    folded = {column.casefold(): column for column in columns}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1)
+    hint = f" (did you mean {folded[close[0]]!r}?)" if close else ""
+    return Problem(source, f"no column {name!r}{hint}; columns: {', '.join(columns)}", remedy)
+
+
+def _no_couple(columns: Sequence[str], source: str) -> Problem:
+    found = f"no two columns are known to hold the texts; columns: {', '.join(columns)}"
+    return Problem(source, found, "name them: --text-a NAME --text-b NAME")

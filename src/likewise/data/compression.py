@@ -1,0 +1,129 @@
+"""Bytes in and out of plain, .gz, .xz and .zst files."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import zlib
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from likewise.errors import FormatError, MissingExtraError, Problem
+
+COMPRESSIONS = (".gz", ".xz", ".zst")
+# What a truncated or damaged compressed stream raises while it is read; ours raises EOFError and OSError.
+STREAM_ERRORS = (EOFError, OSError, zlib.error, lzma.LZMAError)
+
+_CHUNK = 16 * 1024
+
+
+def split_endings(path: Path) -> tuple[str, str]:
+    """The format ending and the compression ending of a file name, lower case: (".tsv", ".xz")."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    if suffixes and suffixes[-1] in COMPRESSIONS:
+        return (suffixes[0] if len(suffixes) == 2 else "", suffixes[-1])
+    return (suffixes[-1] if suffixes else "", "")
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file for reading its decompressed bytes."""
+    compression = split_endings(path)[1]
+    try:
+        handle = path.open("rb")
+    except OSError as error:
+        problem = Problem(
+            str(path), f"cannot be opened ({error.strerror})", "check the path and its permissions"
+        )
+        raise FormatError([problem]) from None
+    if compression == ".gz":
+        return cast(BinaryIO, _GzipReader(fileobj=handle))
+    if compression == ".xz":
+        return cast(BinaryIO, _XzReader(handle))
+    if compression == ".zst":
+        return cast(BinaryIO, io.BufferedReader(_ZstdReader(handle)))
+    return handle
+
+
+def compress(handle: BinaryIO, ending: str) -> BinaryIO:
+    """Wrap an open file so that what is written to it is compressed by the ending's method."""
+    if ending == ".gz":
+        # No name and no time inside: equal content gives equal bytes.
+        return cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=handle, mtime=0))
+    if ending == ".xz":
+        return cast(BinaryIO, lzma.LZMAFile(handle, "wb"))
+    if ending == ".zst":
+        return cast(BinaryIO, _zstandard().ZstdCompressor().stream_writer(handle, closefd=False))
+    return handle
+
+
+def _zstandard() -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtraError("zstandard", "tables") from None
+    return zstandard
+
+
+class _GzipReader(gzip.GzipFile):
+    """A gzip reader that owns its file."""
+
+    def __init__(self, fileobj: BinaryIO) -> None:
+        super().__init__(fileobj=fileobj, mode="rb")
+        self._owned = fileobj
+
+    def close(self) -> None:
+        super().close()
+        self._owned.close()
+
+
+class _XzReader(lzma.LZMAFile):
+    """An xz reader that owns its file."""
+
+    def __init__(self, fileobj: BinaryIO) -> None:
+        super().__init__(fileobj, "rb")
+        self._owned = fileobj
+
+    def close(self) -> None:
+        super().close()
+        self._owned.close()
+
+
+class _ZstdReader(io.RawIOBase):
+    """A zstandard reader that, unlike the package's own, notices data that end early."""
+
+    def __init__(self, handle: BinaryIO) -> None:
+        super().__init__()
+        self._handle = handle
+        self._package = _zstandard()
+        self._frame = self._package.ZstdDecompressor().decompressobj()
+        self._ready = b""
+        self._started = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            rest = self._frame.unused_data if self._frame.eof else b""
+            chunk = rest or self._handle.read(_CHUNK)
+            if not chunk:
+                if self._started and not self._frame.eof:
+                    raise EOFError("zstandard data end before the end of the stream")
+                return 0
+            if self._frame.eof:
+                self._frame = self._package.ZstdDecompressor().decompressobj()
+            self._started = True
+            try:
+                self._ready = self._frame.decompress(chunk)
+            except self._package.ZstdError as error:
+                raise OSError(f"damaged zstandard data: {error}") from None
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def close(self) -> None:
+        if not self.closed:
+            self._handle.close()
+        super().close()

@@ -1,0 +1,132 @@
+"""Named corpora: find their files, move values to the published scale, count rows, compare checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from likewise.data.catalogue import Corpus, Rating, Split, find_corpus
+from likewise.data.compression import COMPRESSIONS, STREAM_ERRORS, open_bytes, split_endings
+from likewise.data.hub import hub_table
+from likewise.data.rows import Fail, Row, Table
+from likewise.data.tables import open_table
+from likewise.data.values import is_missing, to_label, to_number, to_record
+from likewise.errors import DataError, Problem
+from likewise.records import Record
+
+DATA_VARIABLE = "LIKEWISE_DATA"
+
+Folder = str | Path | None
+
+
+def load_corpus(name: str, split: str | None = None, *, data_dir: Folder = None) -> list[Record]:
+    """All records of one split, on the published scales; a wrong number of rows is an error."""
+    corpus = find_corpus(name)
+    part = corpus.find_split(split)
+    table = corpus_table(corpus, part, data_dir=data_dir)
+    places = {relation.name: (relation, relation.name) for relation in corpus.relations}
+    records = [to_record(row, corpus.texts, places) for row in table]
+    if len(records) != part.rows:
+        raise DataError([_wrong_rows(corpus, part, len(records))])
+    return records
+
+
+def corpus_table(corpus: Corpus, split: Split, *, data_dir: Folder = None) -> Table:
+    """The rows of one split: its texts, its relations by name on the published scale, subset and language."""
+    stored = _stored_table(corpus, split, data_dir)
+    wanted = (*corpus.texts, *(rating.column for rating in corpus.ratings), *split.where)
+    absent = [column for column in dict.fromkeys(wanted) if column not in stored.columns]
+    if absent:
+        found = f"no column {', '.join(absent)}; columns: {', '.join(stored.columns)}"
+        raise DataError([Problem(stored.name, found, f"give the file as published ({corpus.citation})")])
+
+    def scan(fail: Fail) -> Iterator[Row]:
+        for fields, source in stored.scan(fail):
+            if all(fields.get(column) == value for column, value in split.where.items()):
+                yield Row(_published(corpus, fields), source)
+
+    columns = (*corpus.texts, *(relation.name for relation in corpus.relations), "subset", "language")
+    return Table(stored.name, columns, scan, size=split.rows)
+
+
+def locate(corpus: Corpus, split: Split, data_dir: Folder = None) -> Path | None:
+    """The split's file in `data_dir` or LIKEWISE_DATA, under any compression; None if it is in neither."""
+    for root in _roots(data_dir):
+        if root.is_file() and root.name == Path(split.file).name:
+            return root
+        for base in (root / split.file, root / corpus.name / split.file):
+            plain = base.with_suffix("") if split_endings(base)[1] else base
+            for path in (base, plain, *(plain.with_name(plain.name + ending) for ending in COMPRESSIONS)):
+                if path.is_file():
+                    return path
+    return None
+
+
+def verify(corpus: Corpus, split: Split, data_dir: Folder = None) -> list[Problem]:
+    """What is wrong with the split's file: absent, unreadable, other rows or another checksum."""
+    path = locate(corpus, split, data_dir)
+    if path is None:
+        return [_absent(corpus, split, data_dir)]
+    digest = hashlib.sha256()
+    try:
+        with open_bytes(path) as stream:
+            while chunk := stream.read(2**20):
+                digest.update(chunk)
+        rows = sum(1 for _ in corpus_table(corpus, split, data_dir=data_dir))
+    except STREAM_ERRORS as error:
+        return [Problem(str(path), f"cannot be read to its end ({error})", "copy or download it again")]
+    except DataError as error:
+        return list(error.problems)
+    problems = [] if rows == split.rows else [_wrong_rows(corpus, split, rows)]
+    if split.sha256 and digest.hexdigest() != split.sha256:
+        found = f"sha256 {digest.hexdigest()[:12]}… when decompressed, expected {split.sha256[:12]}…"
+        problems.append(Problem(split.file, found, "another version of the corpus: numbers will not compare"))
+    return problems
+
+
+def _published(corpus: Corpus, fields: dict[str, object]) -> dict[str, object]:
+    cells: dict[str, object] = {column: fields.get(column) for column in corpus.texts}
+    for rating in corpus.ratings:
+        cells[rating.relation.name] = _move(rating, fields.get(rating.column))
+    cells["subset"] = fields.get(corpus.subset, "") if corpus.subset else ""
+    cells["language"] = corpus.language
+    return cells
+
+
+def _move(rating: Rating, cell: object) -> object:
+    if is_missing(cell):
+        return None
+    if rating.labels:
+        return rating.labels.get(to_label(cell), cell)
+    number = to_number(cell) if rating.plus else None
+    return cell if number is None else number + rating.plus
+
+
+def _stored_table(corpus: Corpus, split: Split, data_dir: Folder) -> Table:
+    path = locate(corpus, split, data_dir)
+    if path is not None:
+        return open_table(path, name=str(Path(split.file).with_name(path.name)))
+    if corpus.hub is not None and find_spec("datasets") is not None:
+        hub = corpus.hub
+        return hub_table(hub.id, split=hub.splits.get(split.name, split.name), config=hub.config)
+    raise DataError([_absent(corpus, split, data_dir)])
+
+
+def _roots(data_dir: Folder) -> list[Path]:
+    return [Path(root) for root in (data_dir, os.environ.get(DATA_VARIABLE)) if root]
+
+
+def _absent(corpus: Corpus, split: Split, data_dir: Folder) -> Problem:
+    looked = ", ".join(str(root) for root in _roots(data_dir)) or "no folder was named"
+    found = f"{split.file} is not here (looked in: {looked})"
+    remedy = f"name the folder that holds it by --data-dir DIR or {DATA_VARIABLE}"
+    return Problem(f"corpus {corpus.name}/{split.name}", found, remedy)
+
+
+def _wrong_rows(corpus: Corpus, split: Split, rows: int) -> Problem:
+    found = f"{rows:,} rows, expected {split.rows:,}"
+    remedy = "copy or download it again, or read it by its path as a file of your own"
+    return Problem(f"corpus {corpus.name}/{split.name}", found, remedy)

@@ -1,0 +1,216 @@
+"""One reader per file format; each takes (stream, name, fail) and returns (columns, rows).
+
+csv      comma separated, quoted by `"`, one header line
+tsv      tab separated, no quoting at all (a `"` is a character), one header line
+jsonl    one JSON object a line; the first one names the columns
+parquet  read in batches through pyarrow, which is imported only here
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+from likewise.data.compression import STREAM_ERRORS
+from likewise.data.lines import MAX_LINE, Lines
+from likewise.data.rows import Fail, Row
+from likewise.errors import FormatError, Problem
+
+Parsed = tuple[tuple[str, ...], Iterator[Row]]
+Parser = Callable[[BinaryIO, str, Fail], Parsed]
+
+_BATCH = 1024
+
+
+def parse_csv(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
+    """Rows of a comma-separated file; a row's number is the line it starts on."""
+    lines = Lines(stream, name, fail)
+    # The limit belongs to the whole process: it is only ever raised.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
+    reader = csv.reader(lines, strict=True)
+    _, header = next(_csv_records(reader, lines, name, fail), (1, []))
+    columns = _check_header(header, name, (("\t", ".tsv"), (";", ""), ("|", "")))
+
+    def rows() -> Iterator[Row]:
+        width = len(columns)
+        for start, fields in _csv_records(reader, lines, name, fail):
+            if len(fields) == width:
+                yield Row(dict(zip(columns, fields, strict=True)), f"{name}:{start}")
+            else:
+                fail(
+                    _ragged(
+                        f"{name}:{start}",
+                        fields,
+                        columns,
+                        'put a field that holds a comma in double quotes (")',
+                    )
+                )
+
+    return columns, rows()
+
+
+def _csv_records(reader: Any, lines: Lines, name: str, fail: Fail) -> Iterator[tuple[int, list[str]]]:
+    while True:
+        start = lines.number + 1
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            remedy = 'close every quoted field, and double a quote inside one ("")'
+            if "new-line character" in str(error):
+                remedy = "save it with line feeds at line ends (it has lone carriage returns)"
+            fail(Problem(f"{name}:{start}", f"this row is not valid CSV ({error})", remedy))
+            continue
+        if fields and (len(fields) > 1 or fields[0].strip()):
+            yield start, fields
+
+
+def parse_tsv(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
+    """Rows of a tab-separated file without quoting: a `"` is a character."""
+    lines = Lines(stream, name, fail)
+    records = (fields for line in lines if (fields := line.rstrip("\r\n").split("\t")) != [""])
+    columns = _check_header(next(records, []), name, ((",", ".csv"), (";", "")))
+    if len(columns) == 1:
+        found = f"the header has no tab: one column ({columns[0]!r}), expected two or more"
+        raise FormatError([Problem(f"{name}:1", found, "separate the fields by tabs, or save it as .csv")])
+
+    def rows() -> Iterator[Row]:
+        width = len(columns)
+        for fields in records:
+            if len(fields) == width:
+                yield Row(dict(zip(columns, fields, strict=True)), lines.source)
+            else:
+                fail(
+                    _ragged(
+                        lines.source, fields, columns, "replace a tab or line break inside a text by a blank"
+                    )
+                )
+
+    return columns, rows()
+
+
+def parse_jsonl(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
+    """Rows of a file with one JSON object a line; a key that a row lacks is missing."""
+    lines = Lines(stream, name, fail)
+    objects = _json_objects(lines, fail)
+    first = next(objects, None)
+    if first is None:
+        message = "holds no JSON object" if lines.number else "is empty, expected one JSON object a line"
+        raise FormatError([Problem(name, message, "write one object a line")])
+
+    def rows() -> Iterator[Row]:
+        yield first
+        yield from objects
+
+    return tuple(first.fields), rows()
+
+
+def _json_objects(lines: Lines, fail: Fail) -> Iterator[Row]:
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            fields = json.loads(line, object_pairs_hook=_unique_keys)
+        except (ValueError, RecursionError) as error:
+            fail(
+                Problem(
+                    lines.source, f"this line is not a JSON object ({error})", "write one whole object a line"
+                )
+            )
+            continue
+        if isinstance(fields, dict):
+            yield Row(fields, lines.source)
+        else:
+            found = f"a JSON {type(fields).__name__}, expected an object"
+            fail(Problem(lines.source, found, "write one object a line"))
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError("the same key twice")
+    return fields
+
+
+def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
+    """Rows of a parquet file, numbered from 1."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        source = stream if _is_plain_file(stream) else _spool(stream)
+        file = pyarrow.parquet.ParquetFile(source)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, *STREAM_ERRORS) as error:
+        raise FormatError([_not_parquet(name, error)]) from None
+    columns = check_columns(file.schema_arrow.names, name)
+
+    def rows() -> Iterator[Row]:
+        number = 0
+        batches = file.iter_batches(batch_size=_BATCH)
+        while True:
+            try:
+                batch = next(batches, None)
+            except (pyarrow.ArrowInvalid, OSError) as error:
+                raise FormatError([_not_parquet(f"{name}:{number + 1}", error)]) from None
+            if batch is None:
+                return
+            for fields in batch.to_pylist():
+                number += 1
+                yield Row(fields, f"{name}:{number}")
+
+    return columns, rows()
+
+
+def _not_parquet(source: str, error: Exception) -> Problem:
+    reason = (str(error) or type(error).__name__).splitlines()[0]
+    return Problem(source, f"this is not a whole parquet file ({reason})", "copy or write it again")
+
+
+def _is_plain_file(stream: BinaryIO) -> bool:
+    return isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
+
+
+def _spool(stream: BinaryIO) -> BinaryIO:
+    # Parquet is read from its end; decompressed bytes go through a file without a name, not through memory.
+    whole = tempfile.TemporaryFile()
+    shutil.copyfileobj(stream, whole)
+    whole.seek(0)
+    return whole
+
+
+def _check_header(header: list[str], name: str, others: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    if not header:
+        raise FormatError(
+            [Problem(name, "is empty, expected a header line and rows", "write a header with column names")]
+        )
+    if len(header) == 1:
+        for mark, ending in others:
+            if mark in header[0]:
+                shown = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}[mark]
+                remedy = f"name it {ending}" if ending else "save it with commas (.csv) or tabs (.tsv)"
+                found = f"one column, {header[0]!r}: the fields seem to be separated by {shown}"
+                raise FormatError([Problem(f"{name}:1", found, remedy)])
+    named = [column.strip() or f"column {number}" for number, column in enumerate(header, 1)]
+    return check_columns(named, f"{name}:1")
+
+
+def check_columns(columns: Sequence[object], source: str) -> tuple[str, ...]:
+    """The column names as text; two equal ones are an error."""
+    names = tuple(str(column) for column in columns)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise FormatError(
+            [Problem(source, f"two columns are named {', '.join(map(repr, twice))}", "rename one of them")]
+        )
+    return names
+
+
+def _ragged(source: str, fields: Sequence[str], columns: Sequence[str], remedy: str) -> Problem:
+    counted = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+    return Problem(source, f"{counted}, expected {len(columns)} ({', '.join(columns)})", remedy)

@@ -1,0 +1,146 @@
+"""Which columns hold ratings, and on which scale."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from likewise.data.columns import missing_column
+from likewise.data.rows import Row
+from likewise.data.values import is_missing, to_label, to_number
+from likewise.errors import DataError, Problem
+from likewise.records import Relation
+
+_log = logging.getLogger("likewise")
+
+# Tried from the narrowest; among equally wide ones, the range whose ends were seen wins, then this order.
+RANGES = ((0, 1), (0, 5), (1, 5), (0, 4), (-2, 2), (-1, 1), (0, 10), (1, 7), (0, 100))
+_SCORE_WORDS = (
+    *("score", "similarity", "relatedness", "rating", "label", "gold", "grade", "relevance", "agreement"),
+    *("sim", "rel", "sts", "distance", "entailment"),
+)
+_CLASS_NAMES = (
+    *("label", "gold_label", "gold", "class", "category", "relation", "judgment", "judgement", "target", "y"),
+    *("entailment", "entailment_judgment", "entailment_label", "paraphrase", "duplicate", "is_duplicate"),
+)
+_ID_NAMES = ("id", "idx", "index", "year", "line", "row", "uid", "guid", "key", "number", "no", "unnamed: 0")
+_MOST_LABELS = 20
+
+
+@dataclass(slots=True)
+class Profile:
+    """What one column was seen to hold."""
+
+    present: int = 0
+    numbers: int = 0
+    lo: float = math.inf
+    hi: float = -math.inf
+    whole: bool = True
+    increasing: bool = True
+    labels: set[str] = field(default_factory=set)
+
+    def add(self, cell: object) -> None:
+        """Take one cell into account."""
+        if is_missing(cell):
+            return
+        self.present += 1
+        if len(self.labels) <= _MOST_LABELS:
+            self.labels.add(to_label(cell))
+        number = to_number(cell)
+        if number is None or not math.isfinite(number):
+            return
+        self.numbers += 1
+        self.whole = self.whole and number.is_integer()
+        self.increasing = self.increasing and number > self.hi
+        self.lo, self.hi = min(self.lo, number), max(self.hi, number)
+
+
+def find_relations(
+    rows: Iterable[Row],
+    columns: Sequence[str],
+    texts: Sequence[str],
+    declared: Sequence[str] = (),
+    *,
+    source: str = "table",
+) -> list[Relation]:
+    """The relations of a table: the declared ones, or else every column that looks like a rating.
+
+    A declared form is `NAME:lo..hi`, `NAME:a|b`, `NAME:a<b<c`, or `NAME:classes`, whose labels are collected
+    from the rows, as are the ranges of columns that were not declared. What was chosen is logged.
+    """
+    names = [text.partition(":")[0] for text in declared]
+    absent = [
+        missing_column(name, columns, source, "name an existing column by --relation NAME:lo..hi")
+        for name in names
+        if name not in columns
+    ]
+    if absent:
+        raise DataError(absent)
+    if declared and not any(text.endswith(":classes") for text in declared):
+        return [Relation.parse(text) for text in declared]
+    profiles = _profile(rows, names or [column for column in columns if column not in texts])
+    if declared:
+        return [_declared(text, profiles) for text in declared]
+    found = [_infer(column, profile) for column, profile in profiles.items()]
+    return [relation for relation in found if relation is not None]
+
+
+def find_range(lo: float, hi: float) -> tuple[float, float]:
+    """The narrowest conventional range that contains lo..hi, or else lo..hi rounded outward."""
+    fits = [(low, high) for low, high in RANGES if low <= lo and hi <= high]
+    if fits:
+        return min(fits, key=lambda ends: (ends[1] - ends[0], -((ends[0] == lo) + (ends[1] == hi))))
+    low, high = math.floor(lo), math.ceil(hi)
+    return low, high if high > low else low + 1
+
+
+def _profile(rows: Iterable[Row], columns: Sequence[str]) -> dict[str, Profile]:
+    profiles = {column: Profile() for column in columns}
+    for row in rows:
+        for column, profile in profiles.items():
+            profile.add(row.fields.get(column))
+    return profiles
+
+
+def _declared(text: str, profiles: dict[str, Profile]) -> Relation:
+    name, _, form = text.partition(":")
+    if form != "classes":
+        return Relation.parse(text)
+    labels = profiles[name].labels
+    if len(labels) < 2:
+        found = f"{len(labels)} different label in the data, expected two or more"
+        raise DataError([Problem(f"column {name}", found, f"declare them: --relation '{name}:yes|no'")])
+    return Relation.classes(name, sorted(labels))
+
+
+def _infer(column: str, profile: Profile) -> Relation | None:
+    name = column.casefold()
+    telling = any(word in name for word in _SCORE_WORDS)
+    graded = profile.numbers == profile.present or (telling and profile.numbers * 2 > profile.present)
+    if profile.numbers and graded and not _is_index(name, profile, telling):
+        lo, hi = find_range(profile.lo, profile.hi)
+        seen = f"{profile.lo:g} to {profile.hi:g}"
+        _log.info(
+            "column %r: graded %g..%g (found %s); another range: %s:lo..hi", column, lo, hi, seen, column
+        )
+        return Relation.graded(column, lo, hi)
+    if name in _CLASS_NAMES and not graded and 2 <= len(profile.labels) <= _MOST_LABELS:
+        _log.info("column %r: classes %s", column, ", ".join(sorted(profile.labels)))
+        return Relation.classes(column, sorted(profile.labels))
+    return None
+
+
+def _is_index(name: str, profile: Profile, telling: bool) -> bool:
+    if telling:
+        return False
+    if (
+        name in _ID_NAMES
+        or name.rstrip("0123456789").endswith(("_id", "_idx", "_index"))
+        or name in ("id1", "id2")
+    ):
+        return True
+    if profile.whole and profile.lo >= 1900 and profile.hi <= 2100:
+        return True
+    return profile.whole and profile.increasing and profile.present > 1

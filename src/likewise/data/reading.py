@@ -1,0 +1,186 @@
+"""read and load: any source as records, validated row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from likewise.data.catalogue import Corpus, Split, corpus_names, find_corpus
+from likewise.data.columns import find_text_column, find_text_columns, missing_column
+from likewise.data.corpora import corpus_table
+from likewise.data.ratings import find_relations
+from likewise.data.rows import Fail, Row, Table, refuse
+from likewise.data.tables import open_table
+from likewise.data.values import MAX_CHARS, Places, to_record
+from likewise.errors import DataError, Problem, UsageError
+from likewise.records import Record, Relation
+
+
+def read(
+    source: object,
+    *,
+    relations: Sequence[Relation] | None = None,
+    text_a: str | None = None,
+    text_b: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    split: str | None = None,
+    data_dir: str | Path | None = None,
+    limit: int | None = None,
+    max_chars: int = MAX_CHARS,
+    pairs: bool = True,
+) -> Iterator[Record]:
+    """The records of a source, one at a time; stops at the first problem.
+
+    `source` is anything `open_table` takes, or a corpus: "stsb/dev", "corpus:stsb/dev". `relations` are those
+    to read (None: all that are found; (): texts only); `columns` maps a relation's name to its column where
+    they differ. Columns named `subset` and `language` fill those fields. `pairs=False` reads one text a row.
+    """
+    opened = open_source(source, split=split, data_dir=data_dir)
+    texts = opened.find_texts(text_a, text_b, pairs=pairs)
+    if relations is None:
+        relations = opened.find_relations(texts, ())
+    places = find_places(relations, columns or {}, opened.table)
+    records = _records(opened.table, texts, places, max_chars)
+    return records if limit is None else islice(records, limit)
+
+
+def load(
+    source: object,
+    *,
+    relations: Sequence[Relation] | None = None,
+    text_a: str | None = None,
+    text_b: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    split: str | None = None,
+    data_dir: str | Path | None = None,
+    limit: int | None = None,
+    max_chars: int = MAX_CHARS,
+    pairs: bool = True,
+) -> list[Record]:
+    """The records of a source as a list; the arguments are those of `read`."""
+    return list(
+        read(
+            source,
+            relations=relations,
+            text_a=text_a,
+            text_b=text_b,
+            columns=columns,
+            split=split,
+            data_dir=data_dir,
+            limit=limit,
+            max_chars=max_chars,
+            pairs=pairs,
+        )
+    )
+
+
+def infer_relations(
+    source: object,
+    *,
+    declared: Sequence[str] = (),
+    text_a: str | None = None,
+    text_b: str | None = None,
+    split: str | None = None,
+    data_dir: str | Path | None = None,
+    pairs: bool = True,
+) -> list[Relation]:
+    """The relations of a source: the declared ones (`NAME:0..5`, `NAME:classes`), or all that are found."""
+    opened = open_source(source, split=split, data_dir=data_dir)
+    return opened.find_relations(opened.find_texts(text_a, text_b, pairs=pairs), declared)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open table, and the corpus and split behind it if it is a named one."""
+
+    table: Table
+    corpus: Corpus | None = None
+    split: Split | None = None
+
+    def find_texts(self, text_a: str | None, text_b: str | None, *, pairs: bool = True) -> tuple[str, ...]:
+        """The text columns: two, or one if the table does not hold pairs."""
+        columns, name = self.table.columns, self.table.name
+        if self.corpus is not None and text_a is None and text_b is None:
+            return self.corpus.texts
+        if not pairs:
+            return (find_text_column(columns, text_a, source=name),)
+        return find_text_columns(columns, text_a, text_b, source=name)
+
+    def find_relations(
+        self, texts: Sequence[str], declared: Sequence[str], rows: Iterable[Row] | None = None
+    ) -> list[Relation]:
+        """The declared relations, the corpus's own, or those found in a first pass over the rows."""
+        table = self.table
+        if self.corpus is not None:
+            known = {relation.name: relation for relation in self.corpus.relations}
+            if not declared:
+                return list(known.values())
+            declared = [_without_classes(text, known) for text in declared]
+        if table.once and (not declared or any(text.endswith(":classes") for text in declared)):
+            remedy = "name the relations with their range or labels: --relation NAME:lo..hi"
+            raise UsageError(f"{table.name} is read only once; {remedy}")
+        rows = table if rows is None else rows
+        return find_relations(rows, table.columns, texts, declared, source=table.name)
+
+
+def open_source(
+    source: object, *, split: str | None = None, data_dir: str | Path | None = None, fail: Fail = refuse
+) -> Opened:
+    """Open a table or a named corpus."""
+    named = find_named_corpus(source, split)
+    if named is None:
+        return Opened(open_table(source, split=split, fail=fail))
+    return Opened(corpus_table(*named, data_dir=data_dir), *named)
+
+
+def find_named_corpus(source: object, split: str | None = None) -> tuple[Corpus, Split] | None:
+    """The corpus and split that a source names ("corpus:stsb/dev", "stsb/dev", "stsb"), or None."""
+    if not isinstance(source, str):
+        return None
+    name, _, part = source.removeprefix("corpus:").partition("/")
+    if not source.startswith("corpus:") and (name not in corpus_names() or Path(source).exists()):
+        return None
+    if part and split is not None and part != split:
+        raise UsageError(f"{source!r} names one split and the call another, {split!r}; name one")
+    corpus = find_corpus(name)
+    return corpus, corpus.find_split(part or split)
+
+
+def find_places(relations: Sequence[Relation], columns: Mapping[str, str], table: Table) -> Places:
+    """Each relation with its column; a column that is not there is an error."""
+    places = {relation.name: (relation, columns.get(relation.name, relation.name)) for relation in relations}
+    absent = [
+        missing_column(
+            column, table.columns, table.name, "name an existing column, or leave the relation out"
+        )
+        for _, column in places.values()
+        if column not in table.columns
+    ]
+    if absent:
+        raise DataError(absent)
+    return places
+
+
+def no_rows(table: Table) -> Problem:
+    """The problem of a table without rows."""
+    found = f"has columns ({', '.join(table.columns)}) but no rows"
+    return Problem(table.name, found, "add rows below the header")
+
+
+def _records(table: Table, texts: Sequence[str], places: Places, max_chars: int) -> Iterator[Record]:
+    empty = True
+    for row in table:
+        empty = False
+        yield to_record(row, texts, places, max_chars=max_chars)
+    if empty:
+        raise DataError([no_rows(table)])
+
+
+def _without_classes(text: str, known: Mapping[str, Relation]) -> str:
+    """A declared form with the catalogue's own labels in the place of `classes`."""
+    name, _, form = text.partition(":")
+    if form == "classes" and name in known and known[name].labels:
+        return f"{name}:{'|'.join(known[name].labels)}"
+    return text

@@ -1,0 +1,166 @@
+"""open_table: any source of rows (file, standard input, frame, list, hub id) as one streaming Table."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from likewise.data.compression import STREAM_ERRORS, open_bytes, split_endings
+from likewise.data.formats import Parser, parse_csv, parse_jsonl, parse_parquet, parse_tsv
+from likewise.data.hub import hub_table, is_dataset_folder, is_hub_id
+from likewise.data.lines import MAX_LINE
+from likewise.data.memory import memory_table
+from likewise.data.rows import Fail, Row, Table, refuse
+from likewise.errors import FormatError, Problem, UsageError
+
+__all__ = ["Row", "Table", "count_rows", "open_table"]
+
+PARSERS: dict[str, Parser] = {
+    ".csv": parse_csv,
+    ".tsv": parse_tsv,
+    ".tab": parse_tsv,
+    ".txt": parse_tsv,
+    ".jsonl": parse_jsonl,
+    ".ndjson": parse_jsonl,
+    ".parquet": parse_parquet,
+}
+_EXPECTED = ".csv, .tsv, .jsonl or .parquet, plain or with .gz, .xz or .zst"
+_COUNTED_BYTES = 64 * 2**20
+
+
+def open_table(
+    source: object, *, split: str | None = None, name: str | None = None, fail: Fail = refuse
+) -> Table:
+    """Open a table; rows are read as they are asked for, in bounded memory.
+
+    `source` is a path (csv, tsv, jsonl, parquet; .gz, .xz, .zst), "-" for standard input, a pandas frame, a
+    datasets.Dataset, a list of dicts, a list of (a, b) or (a, b, score), or a hub id "owner/name". A row's
+    source is the file's name and the line it starts on. `fail` receives what can be stepped over while the
+    columns are looked for.
+    """
+    if isinstance(source, str | Path):
+        return _open_named(str(source), split, name, fail)
+    table = memory_table(source, split=split, name=name)
+    if table is None:
+        found = f"cannot read rows from {type(source).__name__}"
+        raise UsageError(f"{found}; pass a path, a frame, a dataset, or a list of pairs or dicts")
+    return table
+
+
+def _open_named(source: str, split: str | None, name: str | None, fail: Fail) -> Table:
+    if source == "-":
+        return _stdin_table(name or "stdin", fail)
+    path = Path(source)
+    if path.is_dir():
+        if is_dataset_folder(path):
+            return hub_table(source, split=split, name=name)
+        raise FormatError(
+            [Problem(source, "is a folder without data files, expected a file", f"name a file: {_EXPECTED}")]
+        )
+    if not path.exists():
+        if is_hub_id(source) and split_endings(path)[0] not in PARSERS:
+            return hub_table(source, split=split, name=name)
+        raise FormatError([_absent(path)])
+    if split is not None:
+        raise UsageError(f"{source} is one file and has no split {split!r}; name the split's own file")
+    return _file_table(path, name or path.name, _parser_of(path), fail)
+
+
+def _file_table(path: Path, name: str, parse: Parser, fail: Fail) -> Table:
+    def scan(fail: Fail) -> Iterator[Row]:
+        with open_bytes(path) as stream:
+            yield from parse(stream, name, fail)[1]
+
+    with open_bytes(path) as stream:
+        columns, _ = parse(stream, name, fail)
+    return Table(name, columns, scan)
+
+
+def _stdin_table(name: str, fail: Fail) -> Table:
+    stream = _Sniffed(cast(BinaryIO, sys.stdin.buffer))
+    start = stream.first.removeprefix(b"\xef\xbb\xbf")
+    parse = parse_jsonl if start[:1] == b"{" else parse_tsv if b"\t" in start else parse_csv
+    handler: list[Fail] = [fail]
+    columns, rows = parse(cast(BinaryIO, stream), name, lambda problem: handler[0](problem))
+
+    def scan(fail: Fail) -> Iterator[Row]:
+        if not handler:
+            raise UsageError(f"{name} can be read only once; save it to a file first")
+        handler[0] = fail
+        yield from rows
+        handler.clear()
+
+    return Table(name, columns, scan, once=True)
+
+
+class _Sniffed:
+    """A stream whose first line has been looked at."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.first = stream.readline(MAX_LINE + 1)
+        self._stream = stream
+
+    def readline(self, size: int) -> bytes:
+        line, self.first = self.first, b""
+        return line or self._stream.readline(size)
+
+
+def _parser_of(path: Path) -> Parser:
+    ending = split_endings(path)[0]
+    if ending in PARSERS:
+        return PARSERS[ending]
+    found = (
+        f"the ending {ending!r} is not known"
+        if ending
+        else "the file name has no ending that tells its format"
+    )
+    raise FormatError([Problem(str(path), found, f"expected {_EXPECTED}: rename or convert it")])
+
+
+def _absent(path: Path) -> Problem:
+    here = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    close = difflib.get_close_matches(path.name, here, n=1)
+    return Problem(str(path), "no such file", f"did you mean {close[0]}?" if close else "check the path")
+
+
+def count_rows(source: object) -> int | None:
+    """The number of rows where that is cheap to know, for progress bars; None otherwise.
+
+    A CSV with line breaks inside quotes counts too high; compressed files above 64 MB are not counted.
+    """
+    if not isinstance(source, str | Path):
+        return open_table(source).size
+    path = Path(source)
+    if not path.is_file():
+        return None
+    ending, compression = split_endings(path)
+    if ending == ".parquet":
+        return _parquet_size(path) if not compression else None
+    if ending not in PARSERS or (compression and path.stat().st_size > _COUNTED_BYTES):
+        return None
+    return max(0, _count_lines(path) - (0 if PARSERS[ending] is parse_jsonl else 1))
+
+
+def _parquet_size(path: Path) -> int | None:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        return int(pyarrow.parquet.read_metadata(path).num_rows)
+    except (pyarrow.ArrowInvalid, OSError):
+        return None
+
+
+def _count_lines(path: Path) -> int:
+    count, last = 0, b"\n"
+    try:
+        with open_bytes(path) as stream:
+            while chunk := stream.read(2**20):
+                count += chunk.count(b"\n")
+                last = chunk[-1:]
+    except STREAM_ERRORS:
+        return 0
+    return count + (last != b"\n")

@@ -1,0 +1,118 @@
+"""From cells to texts and values, and from a row to a record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from likewise.data.rows import Row
+from likewise.errors import DataError, Problem
+from likewise.records import Record, Relation, Value
+
+MAX_CHARS = 100_000
+# Compared without case. A cell that is one of the relation's own labels is never missing.
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "-"})
+
+# Each relation by name, with the column that holds it.
+Places = Mapping[str, tuple[Relation, str]]
+
+
+class Fault(NamedTuple):
+    """What is wrong with a text: a kind to count by, and the located problem."""
+
+    kind: str
+    problem: Problem
+
+
+def is_missing(cell: object) -> bool:
+    """Whether a cell holds no answer: absent, empty, NaN, NA, null or a lone dash."""
+    if isinstance(cell, str):
+        return cell.strip().casefold() in MISSING
+    return cell is None or is_nan(cell)
+
+
+def is_nan(cell: object) -> bool:
+    """Whether a cell holds a literal NaN, which is read as missing but seldom meant."""
+    if isinstance(cell, str):
+        return cell.strip().casefold() == "nan"
+    return isinstance(cell, float) and math.isnan(cell)
+
+
+def to_number(cell: object) -> float | None:
+    """The number in a cell, or None if it holds none."""
+    if isinstance(cell, str) and "_" in cell:  # float() takes 1_000
+        return None
+    try:
+        return float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def to_label(cell: object) -> str:
+    """The label in a cell; JSON's true, 1 and 1.0 become "true", "1" and "1"."""
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell).strip()
+
+
+def to_value(relation: Relation, cell: object, source: str) -> Value | None:
+    """The relation's value in a cell, None if it is missing; raises outside the relation's range."""
+    if relation.labels and cell is not None:
+        label = to_label(cell)
+        if label in relation.labels:
+            return label
+    if is_missing(cell):
+        return None
+    if relation.kind == "classes":
+        return relation.check(cell, source)
+    number = to_number(cell)
+    if relation.kind == "ordered":
+        return relation.check(cell if number is None else number, source)
+    if number is None:
+        found = f"{relation.name} {cell!r} is not a number"
+        raise DataError([Problem(source, found, "correct it or leave it empty")])
+    return relation.check(number, source)
+
+
+def find_fault(cell: object, *, column: str, source: str, max_chars: int) -> Fault | None:
+    """What keeps a cell from being a text: it is empty, over-long, or of another type."""
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        cell = ""
+    if not isinstance(cell, str):
+        found = f"{column} is {cell!r} ({type(cell).__name__}), expected a text"
+        remedy = "write it as a string, or name the text columns: --text-a NAME --text-b NAME"
+        return Fault("not a text", Problem(source, found, remedy))
+    if not cell or cell.isspace():
+        problem = Problem(source, f"{column} is empty, expected a text", "fill it in or remove the row")
+        return Fault("empty text", problem)
+    if len(cell) > max_chars:
+        found = f"{column} has {len(cell):,} characters, more than the limit of {max_chars:,}"
+        remedy = "shorten or split the text, or raise max_chars"
+        return Fault("over-long text", Problem(source, found, remedy))
+    if not cell.isascii() and any("\ud800" <= char <= "\udfff" for char in cell):
+        found = f"{column} holds half of a surrogate pair, which is no character"
+        return Fault("not a text", Problem(source, found, "write the text as UTF-8"))
+    return None
+
+
+def to_text(cell: object, *, column: str, source: str, max_chars: int = MAX_CHARS) -> str:
+    """The text in a cell; raises if it is empty, over-long or of another type."""
+    fault = find_fault(cell, column=column, source=source, max_chars=max_chars)
+    if fault is not None:
+        raise DataError([fault.problem])
+    return str(cell)
+
+
+def to_record(row: Row, texts: Sequence[str], places: Places, *, max_chars: int = MAX_CHARS) -> Record:
+    """The record in a row; raises on a text or a value that is not allowed."""
+    fields, source = row
+    return Record(
+        tuple(to_text(fields.get(name), column=name, source=source, max_chars=max_chars) for name in texts),
+        {name: to_value(relation, fields.get(column), source) for name, (relation, column) in places.items()},
+        source,
+        str(fields.get("subset") or ""),
+        str(fields.get("language") or ""),
+    )

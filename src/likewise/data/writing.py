@@ -1,0 +1,73 @@
+"""TableWriter: rows out to a file that is either whole or not there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from likewise.data.aside import open_aside, to_json, write_json_aside, write_text_aside
+from likewise.data.compression import compress, split_endings
+from likewise.data.sinks import SINKS, Sink
+from likewise.errors import UsageError
+
+__all__ = ["TableWriter", "open_aside", "to_json", "write_json_aside", "write_text_aside"]
+
+
+class TableWriter:
+    """Writes rows to a csv, tsv, jsonl or parquet file, plain or with .gz, .xz or .zst, in a `with` block.
+
+    The file appears under its name only when the block ends well. Columns are those given, or the first
+    row's; a key that a row lacks is left empty. CSV and TSV cannot hold a NUL character and TSV, which has no
+    quoting, no tab or line break either: each becomes a blank.
+    """
+
+    def __init__(self, path: str | Path, columns: Sequence[str] | None = None) -> None:
+        self._path = Path(path)
+        ending, self._compression = split_endings(self._path)
+        if ending not in SINKS:
+            expected = f"{', '.join(SINKS)}, plain or with .gz, .xz or .zst"
+            raise UsageError(f"{path}: the ending {ending!r} names no format to write; expected {expected}")
+        self._make = SINKS[ending]
+        self._columns = None if columns is None else tuple(columns)
+        self._sink: Sink | None = None
+        self._stream: BinaryIO | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            handle = stack.enter_context(open_aside(self._path))
+            stream = compress(handle, self._compression)
+            if stream is not handle:
+                stack.enter_context(stream)
+            if self._columns is not None:
+                self._sink = self._make(stream, self._columns)
+            self._stream = stream
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream = None
+        if self._sink is not None and error is not None:
+            self._sink.drop()
+        elif self._sink is not None:
+            try:
+                self._sink.close()
+            except BaseException:
+                self._sink.drop()
+                self._stack.__exit__(*sys.exc_info())
+                raise
+        self._stack.__exit__(kind, error, trace)
+
+    def write_row(self, row: Mapping[str, object]) -> None:
+        """Write one row; a key that is no column is an error."""
+        if self._stream is None:
+            raise UsageError("a TableWriter writes only inside its `with` block")
+        if self._sink is None:
+            self._sink = self._make(self._stream, tuple(row))
+        self._sink.write(row)

@@ -1,0 +1,86 @@
+"""Texts to model inputs, tokenized once: each distinct text is split a single time, however often it is used.
+
+Batches are then padded from the stored ids. Encoders whose inputs are not plain id rows (static averages) are
+asked again per batch; they cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+_ROWS = ("input_ids", "attention_mask", "token_type_ids")
+_WINDOW = 512
+
+
+class TextFeatures:
+    """Model inputs for texts of one encoder, with every distinct text tokenized once."""
+
+    def __init__(self, encoder: SentenceTransformer, prompt: str | None = None) -> None:
+        self._encoder = encoder
+        self._prompt = prompt
+        self._rows: dict[str, tuple[Tensor, ...]] = {}
+        self._lengths: dict[str, int] = {}
+        sample = self._preprocess(["a", "a a"])
+        self._keys = tuple(key for key in _ROWS if key in sample)
+        self._extra = {key: value for key, value in sample.items() if not isinstance(value, Tensor)}
+        self._with_lengths = "sentence_lengths" in sample
+        self._stored = "attention_mask" in sample and not (
+            {key for key, value in sample.items() if isinstance(value, Tensor)} - {*_ROWS, "sentence_lengths"}
+        )
+        self._pad = {"input_ids": self._pad_id(sample)}
+
+    def _preprocess(self, texts: Sequence[str]) -> dict[str, Any]:
+        return dict(self._encoder.preprocess(list(texts), prompt=self._prompt))
+
+    def _pad_id(self, sample: dict[str, Any]) -> int:
+        if "attention_mask" not in sample:
+            return 0
+        padded = sample["input_ids"][sample["attention_mask"] == 0]
+        return int(padded[0]) if len(padded) else 0
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Tokenize the texts that are not known yet."""
+        new = sorted({text for text in texts if text not in self._lengths}, key=len)
+        for start in range(0, len(new), _WINDOW):
+            self._add_window(new[start : start + _WINDOW])
+
+    def _add_window(self, texts: Sequence[str]) -> None:
+        features = self._preprocess(texts)
+        if not self._stored:
+            self._lengths.update({text: 1 + len(text) // 6 for text in texts})
+            return
+        lengths = features["attention_mask"].sum(dim=1).tolist()
+        for index, (text, length) in enumerate(zip(texts, lengths, strict=True)):
+            mask = features["attention_mask"][index].bool()
+            self._rows[text] = tuple(features[key][index][mask] for key in self._keys)
+            self._lengths[text] = int(length)
+
+    def length(self, text: str) -> int:
+        """Number of tokens of a text, markers included."""
+        if text not in self._lengths:
+            self.add([text])
+        return self._lengths[text]
+
+    def batch(self, texts: Sequence[str]) -> dict[str, Any]:
+        """Padded model inputs for these texts, in their order."""
+        self.add(texts)
+        if not self._stored:
+            return self._preprocess(texts)
+        columns = zip(*(self._rows[text] for text in texts), strict=True)
+        batch: dict[str, Any] = dict(self._extra)
+        for key, rows in zip(self._keys, columns, strict=True):
+            batch[key] = pad_sequence(list(rows), batch_first=True, padding_value=self._pad.get(key, 0))
+        if self._with_lengths:
+            batch["sentence_lengths"] = torch.tensor([self._lengths[text] for text in texts])
+        return batch
+
+    def forget(self) -> None:
+        """Drop the stored texts; a long scoring run calls this between windows to stay bounded."""
+        self._rows.clear()
+        self._lengths.clear()

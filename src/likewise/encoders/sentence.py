@@ -1,0 +1,108 @@
+"""Two-tower encoders: any sentence-transformers or transformers checkpoint as one nn.Module.
+
+The encoder **is** a `SentenceTransformer`; Likewise adds no wrapper, so what it saves loads anywhere. Pooling
+(mean, max, first token) is taken from the checkpoint's own configuration, mean where it has none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from sentence_transformers import SentenceTransformer
+from torch import nn
+
+from likewise.encoders.resolve import resolve
+from likewise.errors import ModelError, UsageError
+
+PRECISIONS = ("fp32", "bf16", "fp16")
+
+
+def load_encoder(
+    name: str | os.PathLike[str] = "default", *, device: str | None = None, max_length: int | None = None
+) -> SentenceTransformer:
+    """Load an encoder by folder, hub id or 'default'; no code from the checkpoint is ever run."""
+    where = resolve(name)
+    encoder = _loading(where, lambda: SentenceTransformer(where, device=device, trust_remote_code=False))
+    if max_length is not None:
+        encoder.max_seq_length = max_length
+    if not encoder.get_embedding_dimension():
+        raise ModelError(f"{where}: its modules give no sentence vector; a Pooling module is missing from modules.json")
+    encoder.float()
+    freeze_unused(encoder)
+    return encoder
+
+
+def _loading(where: str, build: Callable[[], SentenceTransformer]) -> SentenceTransformer:
+    """Run a loader; whatever a damaged folder makes it raise becomes one line about that folder."""
+    try:
+        return build()
+    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, ImportError) as error:
+        raise ModelError(_load_message(where, error)) from error
+    except Exception as error:
+        # safetensors and tokenizers raise classes of their own that inherit from Exception alone.
+        if type(error).__module__.partition(".")[0] in ("safetensors", "safetensors_rust", "tokenizers", "builtins"):
+            raise ModelError(_load_message(where, error)) from error
+        raise
+
+
+def _load_message(where: str, error: Exception) -> str:
+    reason = " ".join(str(error).split())[:300] or type(error).__name__
+    remedy = "the folder is damaged or incomplete: copy or train it again"
+    if not os.path.isdir(where):
+        remedy = "check the spelling, the network, or give a local folder"
+    return f"{where}: cannot be loaded as an encoder ({reason}); {remedy}"
+
+
+def freeze_unused(encoder: SentenceTransformer) -> None:
+    """Stop gradients for BERT's pooler: no pooling mode reads it, and distributed training trips over it."""
+    for name, parameter in encoder.named_parameters():
+        if ".pooler." in name:
+            parameter.requires_grad_(False)
+
+
+def without_normalisation(encoder: SentenceTransformer) -> SentenceTransformer:
+    """A copy of the module list without trailing Normalize, sharing weights.
+
+    Heads on (u, v, |u−v|) see unit vectors otherwise; cosine is the same with and without it.
+    """
+    kept = [module for module in encoder if type(module).__name__ != "Normalize"]
+    if len(kept) == len(encoder):
+        return encoder
+    return SentenceTransformer(modules=kept, device=str(encoder.device))
+
+
+def embedding_width(encoder: SentenceTransformer) -> int:
+    """d, the width of a sentence vector."""
+    width = encoder.get_embedding_dimension()
+    if width is None:
+        raise ModelError("the encoder does not say how wide its vectors are")
+    return int(width)
+
+
+def transformer_layers(encoder: nn.Module) -> list[str]:
+    """Name prefixes of the transformer's layers from bottom to top; empty for other encoders."""
+    found: dict[int, str] = {}
+    for name, _ in encoder.named_parameters():
+        parts = name.split(".")
+        for at, part in enumerate(parts[:-1]):
+            if part in ("layer", "layers", "h", "block") and parts[at + 1].isdigit():
+                found[int(parts[at + 1])] = ".".join(parts[: at + 2]) + "."
+                break
+    return [found[index] for index in sorted(found)]
+
+
+def check_precision(precision: str) -> str:
+    """Refuse an unknown --precision by name."""
+    if precision not in PRECISIONS:
+        raise UsageError(f"--precision {precision!r} is not one of {', '.join(PRECISIONS)}")
+    return precision
+
+
+def autocast_settings(precision: str, device: str) -> dict[str, Any]:
+    """Keyword arguments of torch.autocast for a precision name."""
+    import torch
+
+    kinds = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+    return {"device_type": device.partition(":")[0], "dtype": kinds[precision], "enabled": precision != "fp32"}

@@ -1,0 +1,89 @@
+"""Texts to vectors at inference: sorted into token-budget batches, each distinct text encoded once, order restored."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+
+from likewise.data.batching import token_budget_batches
+from likewise.encoders.features import TextFeatures
+from likewise.encoders.sentence import autocast_settings
+
+DEFAULT_BUDGET = 2048
+Vectors = NDArray[np.float32]
+
+
+def to_device(features: dict[str, object], device: torch.device) -> dict[str, object]:
+    """Move the tensors of a feature mapping to a device."""
+    return {key: value.to(device) if isinstance(value, Tensor) else value for key, value in features.items()}
+
+
+@torch.inference_mode()
+def encode_texts(
+    encoder: SentenceTransformer,
+    texts: Sequence[str],
+    *,
+    precision: str = "fp32",
+    token_budget: int = DEFAULT_BUDGET,
+    features: TextFeatures | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Vectors:
+    """Vectors of texts, shape N×d, in the order given; `progress` is told how many texts are done."""
+    features = features or TextFeatures(encoder)
+    distinct = list(dict.fromkeys(texts))
+    features.add(distinct)
+    lengths = [features.length(text) for text in distinct]
+    was_training = encoder.training
+    encoder.eval()
+    rows: list[Vectors | None] = [None] * len(distinct)
+    try:
+        for batch in token_budget_batches(lengths, budget=token_budget):
+            inputs = to_device(features.batch([distinct[i] for i in batch]), encoder.device)
+            with torch.autocast(**autocast_settings(precision, str(encoder.device))):
+                vectors = encoder(inputs)["sentence_embedding"]
+            for index, vector in zip(batch, vectors.float().cpu().numpy(), strict=True):
+                rows[index] = vector
+            if progress is not None:
+                progress(len(batch))
+    finally:
+        encoder.train(was_training)
+    place = {text: index for index, text in enumerate(distinct)}
+    if not distinct:
+        return np.zeros((0, int(encoder.get_embedding_dimension() or 0)), dtype=np.float32)
+    return np.stack([rows[place[text]] for text in texts])  # type: ignore[misc]
+
+
+class VectorCache:
+    """A bounded text → vector store, least recently used out first, so that files of any length fit in memory."""
+
+    def __init__(self, capacity: int = 100_000) -> None:
+        self._capacity = capacity
+        self._vectors: OrderedDict[str, Vectors] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def missing(self, texts: Sequence[str]) -> list[str]:
+        """The distinct texts that are not stored."""
+        return [text for text in dict.fromkeys(texts) if text not in self._vectors]
+
+    def put(self, texts: Sequence[str], vectors: Vectors) -> None:
+        """Store vectors of texts."""
+        for text, vector in zip(texts, vectors, strict=True):
+            self._vectors[text] = vector
+
+    def take(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of stored texts, then forget the oldest beyond the capacity."""
+        rows = []
+        for text in texts:
+            self._vectors.move_to_end(text)
+            rows.append(self._vectors[text])
+        while len(self._vectors) > self._capacity:
+            self._vectors.popitem(last=False)
+        return np.stack(rows)

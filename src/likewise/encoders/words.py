@@ -1,0 +1,153 @@
+"""Encoders over word vectors: BiLSTM with max pooling (InferSent's shape), and the plain average.
+
+Both are built from stock sentence-transformers modules, so a saved folder loads without Likewise. Words come from a
+word-level Hugging Face tokenizer; the BiLSTM sees begin and end markers, so an empty text still has a vector.
+
+    BiLSTM-max   ids T → vectors T×d → BiLSTM T×2H → max over time 2H        Conneau et al. 2017
+    average      ids T → vectors T×d → mean d
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import LSTM, Pooling, StaticEmbedding, WordEmbeddings
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from likewise.errors import DataError, Problem, UsageError
+
+PAD, UNKNOWN, BEGIN, END = "<pad>", "<unk>", "<s>", "</s>"
+SPECIAL = (PAD, UNKNOWN, BEGIN, END)
+Vectors = NDArray[np.float32]
+
+
+def bilstm_encoder(
+    vectors: str | os.PathLike[str],
+    *,
+    hidden: int = 2048,
+    words: Iterable[str] | None = None,
+    max_length: int = 256,
+    train_vectors: bool = False,
+    seed: int = 1,
+    device: str | None = None,
+) -> SentenceTransformer:
+    """Word vectors, one BiLSTM layer with `hidden` units per direction, max over time. Vector width 2·hidden.
+
+    `words` restricts the vocabulary to words that occur in the data at hand; others become <unk>.
+    """
+    vocabulary, table = load_vectors(vectors, words=words)
+    tokenizer = word_tokenizer(vocabulary, markers=True)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token=PAD, unk_token=UNKNOWN, bos_token=BEGIN, eos_token=END
+    )
+    lookup = WordEmbeddings(
+        fast, _with_specials(table, seed), update_embeddings=train_vectors, max_seq_length=max_length
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        recurrent = LSTM(table.shape[1], hidden)
+    return SentenceTransformer(modules=[lookup, recurrent, Pooling(2 * hidden, "max")], device=device)
+
+
+def average_encoder(
+    vectors: str | os.PathLike[str],
+    *,
+    words: Iterable[str] | None = None,
+    seed: int = 1,
+    device: str | None = None,
+) -> SentenceTransformer:
+    """The mean of a text's word vectors; words without a vector count as zero, an empty text is zero."""
+    vocabulary, table = load_vectors(vectors, words=words)
+    tokenizer = word_tokenizer(vocabulary, markers=False)
+    weights = _with_specials(table, seed)
+    weights[2:4] = 0.0
+    return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=weights)], device=device)
+
+
+def split_words(texts: Iterable[str]) -> set[str]:
+    """The words of texts as the word-level tokenizer splits them: lower case, punctuation apart."""
+    normalise, split = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
+    found: set[str] = set()
+    for text in texts:
+        found.update(word for word, _ in split.pre_tokenize_str(normalise.normalize_str(text)))
+    return found
+
+
+def word_tokenizer(vocabulary: list[str], *, markers: bool) -> Tokenizer:
+    """A word-level tokenizer: lower case, split at blanks and punctuation, unknown words to <unk>."""
+    ids = {word: index for index, word in enumerate([*SPECIAL, *vocabulary])}
+    tokenizer = Tokenizer(models.WordLevel(ids, unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    if markers:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{BEGIN} $A {END}", special_tokens=[(BEGIN, ids[BEGIN]), (END, ids[END])]
+        )
+    return tokenizer
+
+
+def load_vectors(
+    path: str | os.PathLike[str], *, words: Iterable[str] | None = None
+) -> tuple[list[str], Vectors]:
+    """Read word vectors: a folder with words.txt + vectors.npy, or a GloVe / fastText text file (.txt .vec, .gz)."""
+    where = Path(path).expanduser()
+    wanted = None if words is None else set(words)
+    if where.is_dir():
+        return _load_folder(where, wanted)
+    if not where.is_file():
+        raise UsageError(f"{where}: no such word vectors; give a folder (words.txt + vectors.npy) or a .txt/.vec file")
+    vocabulary: list[str] = []
+    rows: list[Vectors] = []
+    for word, row in _text_rows(where):
+        if (wanted is None or word in wanted) and word not in SPECIAL:
+            vocabulary.append(word)
+            rows.append(row)
+    if not rows:
+        raise DataError([Problem(str(where), "holds no vector for any word of the data", "check language and case")])
+    return vocabulary, np.stack(rows)
+
+
+def _load_folder(folder: Path, wanted: set[str] | None) -> tuple[list[str], Vectors]:
+    try:
+        vocabulary = (folder / "words.txt").read_text(encoding="utf8").splitlines()
+        table = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise DataError([Problem(str(folder), f"is not a word vector folder ({error})", "")]) from error
+    if len(vocabulary) != len(table):
+        raise DataError([Problem(str(folder), f"{len(vocabulary)} words but {len(table)} vectors", "")])
+    keep = [i for i, word in enumerate(vocabulary) if (wanted is None or word in wanted) and word not in SPECIAL]
+    if not keep:
+        raise DataError([Problem(str(folder), "holds no vector for any word of the data", "check language and case")])
+    return [vocabulary[i] for i in keep], np.asarray(table[keep], dtype=np.float32)
+
+
+def _text_rows(path: Path) -> Iterator[tuple[str, Vectors]]:
+    width: int | None = None
+    with gzip.open(path, "rt", encoding="utf8") if path.suffix == ".gz" else path.open(encoding="utf8") as file:
+        for number, line in enumerate(file, start=1):
+            word, *numbers = line.rstrip().split(" ")
+            if number == 1 and len(numbers) == 1:
+                continue  # word2vec and fastText begin with "count width"
+            width = width or len(numbers)
+            if len(numbers) != width:
+                raise DataError([Problem(f"{path.name}:{number}", f"{len(numbers)} numbers instead of {width}", "")])
+            try:
+                yield word, np.array(numbers, dtype=np.float32)
+            except ValueError:
+                raise DataError([Problem(f"{path.name}:{number}", "a vector holds something else than numbers")]) from None
+
+
+def _with_specials(table: Vectors, seed: int) -> torch.Tensor:
+    """Rows for <pad>, <unk> (zero) and the two markers (random, of the table's spread) in front of the table."""
+    rng = np.random.default_rng(seed)
+    markers = rng.normal(0.0, float(table.std()), size=(2, table.shape[1]))
+    zeros = np.zeros((2, table.shape[1]))
+    return torch.from_numpy(np.concatenate([zeros, markers, table]).astype(np.float32))

@@ -1,0 +1,160 @@
+"""Metrics: gold and predicted values in, one number out, or an error that says why there is none.
+
+A correlation of constant or missing values is not 0 and not nan: it is an `EvaluationError` with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from likewise.errors import EvaluationError, UsageError
+from likewise.evaluation.inputs import Values, check_spread, paired_labels, paired_numbers
+from likewise.records import Array
+
+
+def pearson(gold: Values, predicted: Values) -> float:
+    """Pearson's correlation of two rows of N ≥ 3 numbers, in −1..1."""
+    x, y = paired_numbers(gold, predicted, least=3)
+    check_spread(x, "gold values")
+    check_spread(y, "predictions")
+    return _correlate(x, y)
+
+
+def spearman(gold: Values, predicted: Values) -> float:
+    """Spearman's rank correlation of two rows of N ≥ 3 numbers, ties at their average rank, in −1..1."""
+    x, y = paired_numbers(gold, predicted, least=3)
+    check_spread(x, "gold values")
+    check_spread(y, "predictions")
+    return _correlate(average_ranks(x), average_ranks(y))
+
+
+def mse(gold: Values, predicted: Values) -> float:
+    """Mean squared difference of two rows of numbers."""
+    x, y = paired_numbers(gold, predicted, least=1)
+    return float(np.mean((x - y) ** 2))
+
+
+def mae(gold: Values, predicted: Values) -> float:
+    """Mean absolute difference of two rows of numbers."""
+    x, y = paired_numbers(gold, predicted, least=1)
+    return float(np.mean(np.abs(x - y)))
+
+
+def accuracy(gold: Values, predicted: Values) -> float:
+    """Share of labels that agree, in 0..1."""
+    x, y, _ = paired_labels(gold, predicted)
+    return float(np.mean(x == y))
+
+
+def f1(gold: Values, predicted: Values, *, positive: Any = None) -> float:
+    """F1 of the positive label of two, 2·TP / (2·TP + FP + FN), in 0..1.
+
+    Without `positive` the labels must be 0 and 1 (numbers or texts) or False and True, and 1 is meant.
+    """
+    x, y, names = paired_labels(gold, predicted)
+    if len(names) > 2:
+        raise EvaluationError(
+            f"f1 needs two labels, found {len(names)}; use f1-macro, or map scores to labels first"
+        )
+    wanted = positive if positive is not None else _positive(names)
+    if wanted not in names:
+        raise EvaluationError(
+            f"f1 is undefined: the positive label {wanted!r} is neither in gold nor predicted"
+        )
+    code = names.index(wanted)
+    hits = int(np.sum((x == code) & (y == code)))
+    return 2 * hits / int(np.sum(x == code) + np.sum(y == code))
+
+
+def f1_macro(gold: Values, predicted: Values) -> float:
+    """Plain mean of the F1 of every label that occurs in gold or predictions, in 0..1."""
+    x, y, names = paired_labels(gold, predicted)
+    hits = np.bincount(x[x == y], minlength=len(names))
+    seen = np.bincount(x, minlength=len(names)) + np.bincount(y, minlength=len(names))
+    return float(np.mean(2 * hits / seen))
+
+
+def matthews(gold: Values, predicted: Values) -> float:
+    """Matthews' correlation for two or more labels (Gorodkin 2004, R_K), in −1..1."""
+    x, y, names = paired_labels(gold, predicted)
+    for codes, what in ((x, "gold labels"), (y, "predicted labels")):
+        if codes.min() == codes.max():
+            raise EvaluationError(f"matthews is undefined: the {what} are all {names[codes[0]]!r}")
+    true, said = (np.bincount(codes, minlength=len(names)).astype(float) for codes in (x, y))
+    n, hits = float(len(x)), float(np.sum(x == y))
+    return float((hits * n - true @ said) / np.sqrt((n * n - said @ said) * (n * n - true @ true)))
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric with how to read it: `scale` is the factor for display, `kind` what it compares."""
+
+    name: str
+    function: Callable[[Values, Values], float]
+    kind: Literal["numbers", "labels"] = "numbers"
+    scale: float = 100.0
+    higher_is_better: bool = True
+
+    @property
+    def unit(self) -> str:
+        """How the name stands beside a shown value: "spearman ×100" or "mse"."""
+        return f"{self.name} ×{self.scale:g}" if self.scale != 1 else self.name
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("pearson", pearson),
+        Metric("spearman", spearman),
+        Metric("accuracy", accuracy, "labels"),
+        Metric("f1", f1, "labels"),
+        Metric("f1-macro", f1_macro, "labels"),
+        Metric("matthews", matthews, "labels"),
+        Metric("mse", mse, scale=1.0, higher_is_better=False),
+        Metric("mae", mae, scale=1.0, higher_is_better=False),
+    )
+}
+
+
+def get_metric(name: str) -> Metric:
+    """The metric of that name; an unknown name is answered with the known ones."""
+    if name not in METRICS:
+        raise UsageError(f"metric {name!r} is not one of {', '.join(METRICS)}")
+    return METRICS[name]
+
+
+def compute(name: str, gold: Values, predicted: Values) -> float:
+    """The named metric of gold and predicted values, on its own scale (not ×100)."""
+    return get_metric(name).function(gold, predicted)
+
+
+def average_ranks(values: Array) -> Array:
+    """Ranks 1..N of N numbers, tied values sharing the mean of their ranks."""
+    order = np.argsort(values)
+    ordered = values[order]
+    first = np.concatenate(([True], ordered[1:] != ordered[:-1]))
+    starts = np.append(np.flatnonzero(first), len(values))
+    ranks = np.empty(len(values))
+    ranks[order] = ((starts[:-1] + starts[1:] + 1) / 2)[np.cumsum(first) - 1]
+    return ranks
+
+
+def _correlate(x: Array, y: Array) -> float:
+    # Scaled first, so that neither tiny nor huge values leave the floating-point range when squared.
+    x, y = x / np.abs(x).max(), y / np.abs(y).max()
+    x, y = x - x.mean(), y - y.mean()
+    x, y = x / np.abs(x).max(), y / np.abs(y).max()
+    return float(np.clip((x / np.linalg.norm(x)) @ (y / np.linalg.norm(y)), -1.0, 1.0))
+
+
+def _positive(names: list[Any]) -> Any:
+    for zero, one in ((0, 1), ("0", "1")):
+        if set(names) <= {zero, one}:
+            return one
+    raise EvaluationError(
+        f"f1 does not know which of {', '.join(map(repr, names))} is positive; pass positive="
+    )

@@ -1,0 +1,151 @@
+"""What a suite run gives: a value per task with interval, protocol and data fingerprint; as text or JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import EvaluationError
+from likewise.evaluation.aggregate import Aggregate
+from likewise.evaluation.intervals import Interval
+from likewise.evaluation.metrics import get_metric
+from likewise.evaluation.protocol import Protocol
+from likewise.evaluation.tables import align, markdown
+
+NOT_AUDITED = "training overlap: not audited"
+
+
+@dataclass(frozen=True, slots=True)
+class SubsetResult:
+    """A subset's value as shown (×100 for correlations); None, with the reason, where there is none."""
+
+    name: str
+    n: int
+    value: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """A task's value and interval as shown (×100 for correlations and shares).
+
+    `n` rows were measured, `missing` had no gold value; `fingerprint` is the sha256 of pairs and gold.
+    """
+
+    name: str
+    relation: str
+    metric: str
+    value: float
+    n: int
+    interval: Interval | None
+    subsets: tuple[SubsetResult, ...]
+    fingerprint: str
+    missing: int = 0
+
+    @classmethod
+    def shown(
+        cls,
+        name: str,
+        relation: str,
+        *,
+        metric: str,
+        found: Aggregate,
+        n: int,
+        fingerprint: str,
+        missing: int,
+    ) -> TaskResult:
+        """A result from a measured value, put on the metric's display scale."""
+        scale = get_metric(metric).scale
+        subsets = tuple(
+            SubsetResult(part.name, part.n, None if part.value is None else part.value * scale, part.reason)
+            for part in found.subsets
+        )
+        interval = found.interval.scaled(scale) if found.interval else None
+        return cls(name, relation, metric, found.value * scale, n, interval, subsets, fingerprint, missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """Gold values, predictions and subset names of one task, row by row; shape (n,) each."""
+
+    gold: NDArray[Any]
+    predicted: NDArray[Any]
+    subsets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteResult:
+    """All tasks of a suite; `average` is their plain mean, None where their metrics differ."""
+
+    suite: str
+    protocol: Protocol
+    tasks: tuple[TaskResult, ...]
+    overlap: str = NOT_AUDITED
+    predictions: dict[str, Predictions] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def average(self) -> float | None:
+        """Plain mean of the tasks' values."""
+        if len({task.metric for task in self.tasks}) > 1:
+            return None
+        return float(np.mean([task.value for task in self.tasks]))
+
+    def __getitem__(self, name: str) -> TaskResult:
+        for task in self.tasks:
+            if task.name == name:
+                return task
+        raise EvaluationError(
+            f"suite {self.suite} has no task {name!r}: {', '.join(t.name for t in self.tasks)}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready form; predictions are in it only if they were kept."""
+        data: dict[str, Any] = {
+            "suite": self.suite,
+            "protocol": self.protocol.to_dict(),
+            "average": self.average,
+            "overlap": self.overlap,
+            "tasks": [asdict(task) for task in self.tasks],
+        }
+        if self.predictions:
+            data["predictions"] = {
+                name: {
+                    "gold": kept.gold.tolist(),
+                    "predicted": kept.predicted.tolist(),
+                    "subsets": list(kept.subsets),
+                }
+                for name, kept in self.predictions.items()
+            }
+        return data
+
+    def to_text(self) -> str:
+        """An aligned plain table with protocol and overlap under it."""
+        return "\n".join([*align(*self._table()), str(self.protocol), self.overlap])
+
+    def to_markdown(self) -> str:
+        """The same for a README or a report."""
+        return "\n".join([*markdown(*self._table()), "", f"{self.protocol}; {self.overlap}"])
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        header = (self.suite, "metric", "value", "95 % interval", "rows")
+        rows = [_cells(task) for task in self.tasks]
+        if self.average is not None and len(self.tasks) > 1:
+            metric = self.tasks[0].metric
+            rows.append(
+                ("average", metric, _number(metric, self.average), "", f"{sum(t.n for t in self.tasks):,}")
+            )
+        return header, rows
+
+
+def _cells(task: TaskResult) -> tuple[str, ...]:
+    interval = "–"
+    if task.interval:
+        interval = f"{_number(task.metric, task.interval.low)} – {_number(task.metric, task.interval.high)}"
+    return (task.name, task.metric, _number(task.metric, task.value), interval, f"{task.n:,}")
+
+
+def _number(metric: str, value: float) -> str:
+    return f"{value:.2f}" if get_metric(metric).scale == 100 else f"{value:.4f}"

@@ -1,0 +1,93 @@
+"""The log of test runs: one JSON line per look at a test set, so that every look is counted.
+
+The file is only ever appended to, one `write` per line, so that runs side by side do not mix their lines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import DataError, Problem
+from likewise.evaluation.results import SuiteResult
+
+LOG_VARIABLE = "LIKEWISE_TEST_LOG"
+DEFAULT_LOG = Path("runs") / "likewise-test-runs.jsonl"
+
+
+def log_path(path: str | Path | None = None) -> Path:
+    """The log file: the one named, the one in LIKEWISE_TEST_LOG, or runs/likewise-test-runs.jsonl."""
+    return Path(path or os.environ.get(LOG_VARIABLE) or DEFAULT_LOG)
+
+
+def log_test_run(
+    result: SuiteResult,
+    *,
+    model: str,
+    fingerprint: str = "",
+    recipe: str = "",
+    path: str | Path | None = None,
+) -> Path:
+    """Append one run to the log, without its predictions, and return the log's path."""
+    measured = result.to_dict()
+    measured.pop("predictions", None)
+    line = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "suite": measured.pop("suite"),
+        "model": model,
+        "fingerprint": fingerprint,
+        "recipe": recipe,
+        "protocol": measured.pop("protocol"),
+        "result": measured,
+    }
+    target = log_path(path)
+    data = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _append(target, data)
+    except OSError as error:
+        problem = Problem(
+            str(target), f"cannot be written ({error.strerror})", f"name another log by {LOG_VARIABLE}"
+        )
+        raise DataError([problem]) from None
+    return target
+
+
+def read_log(path: str | Path | None = None) -> list[dict[str, Any]]:
+    """All runs in the log, oldest first; an absent log holds none, a damaged line is an error."""
+    target = log_path(path)
+    if not target.exists():
+        return []
+    runs, problems = [], []
+    for number, line in enumerate(target.read_bytes().split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            run = json.loads(line)
+        except ValueError:
+            run = None
+        if isinstance(run, dict):
+            runs.append(run)
+        else:
+            problems.append(
+                Problem(f"{target}:{number}", "is not a JSON object", "repair or remove this line")
+            )
+    if problems:
+        raise DataError(problems)
+    return runs
+
+
+def _append(target: Path, data: bytes) -> None:
+    # One write on a file opened with O_APPEND is placed whole at the end, also beside other writers.
+    handle = os.open(target, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        size = os.fstat(handle).st_size
+        if size and os.pread(handle, 1, size - 1) != b"\n":
+            data = b"\n" + data  # a line that a full disk cut short spoils no other
+        if os.write(handle, data) != len(data):
+            raise OSError(28, "the disk is full")
+    finally:
+        os.close(handle)

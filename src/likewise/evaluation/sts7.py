@@ -1,0 +1,48 @@
+"""The seven-task STS benchmark: its test sets, and the train and dev rows that are in none of them.
+
+82.8 % of STS-B train and 75.4 % of STS-B dev are pairs of the STS12–16 tests. "Clean" means here: a row of
+STS-B train or dev, or of SICK train or trial, is dropped if its pair stands in any of the seven test sets; it
+leaves 951 + 4,367 = 5,318 rows to train on and 363 + 486 = 849 to select on. Against STS12–16 alone 4,760 of
+5,749 train rows and 1,131 of 1,500 dev rows go; STS-B and SICK test take 38 and 6 more. Train and dev are not
+cleaned of each other: 8 + 4 of the dev rows are also train rows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from likewise.data import load_corpus
+from likewise.evaluation.leakage import filter_overlap
+from likewise.evaluation.suites import SUITES
+from likewise.evaluation.tasks import Task, load_task
+from likewise.records import Record
+
+_OWN = {"STS-B": Task("STS-B", "stsb"), "SICK-R": Task("SICK-R", "sick", relation="relatedness")}
+
+
+def sts7_evaluation_sets(data_dir: Path | str | None = None) -> dict[str, list[Record]]:
+    """The test records of the seven tasks by name: STS12 … STS16, STS-B, SICK-R."""
+    return {task.name: load_task(task, data_dir=data_dir) for task in SUITES["sts7"].tasks}
+
+
+def clean_train(data_dir: Path | str | None = None) -> dict[str, list[Record]]:
+    """The 951 STS-B and 4,367 SICK training rows that are no test pair of the seven tasks."""
+    return _clean({"STS-B": "train", "SICK-R": "train"}, data_dir)
+
+
+def clean_dev(data_dir: Path | str | None = None) -> dict[str, list[Record]]:
+    """The 363 STS-B dev and 486 SICK trial rows that are no test pair, to select models on."""
+    return _clean({"STS-B": "dev", "SICK-R": "trial"}, data_dir)
+
+
+def clean_dev_tasks(data_dir: Path | str | None = None) -> list[tuple[Task, list[Record]]]:
+    """The same as tasks for `run_tasks`; select on its average, the mean of the two Spearmans."""
+    return [(_OWN[name], records) for name, records in clean_dev(data_dir).items()]
+
+
+def _clean(splits: dict[str, str], data_dir: Path | str | None) -> dict[str, list[Record]]:
+    tests = sts7_evaluation_sets(data_dir)
+    return {
+        name: filter_overlap(load_corpus(_OWN[name].corpus, split, data_dir=data_dir), tests)[0]
+        for name, split in splits.items()
+    }

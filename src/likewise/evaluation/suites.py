@@ -1,0 +1,122 @@
+"""Suites: named lists of tasks, run in one call to a scorer.
+
+A suite only declares. `run_suite` reads the data, asks the scorer once for the pairs of all tasks (so that
+each distinct text can be encoded once), measures, and puts the protocol beside the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import EvaluationError, UsageError
+from likewise.evaluation.overlap import AuditReport
+from likewise.evaluation.protocol import Protocol
+from likewise.evaluation.results import NOT_AUDITED, Predictions, SuiteResult
+from likewise.evaluation.tasks import Task, TaskRows, load_task
+from likewise.records import Record
+
+Scorer = Callable[[list[tuple[str, str]]], NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A named list of tasks."""
+
+    name: str
+    tasks: tuple[Task, ...]
+
+    def __post_init__(self) -> None:
+        names = [task.name for task in self.tasks]
+        if not names or len(set(names)) != len(names):
+            raise UsageError(
+                f"suite {self.name!r} needs one or more tasks with different names, found {names}"
+            )
+
+
+SUITES: dict[str, Suite] = {
+    "sts7": Suite(
+        "sts7",
+        (
+            Task("STS12", "sts12", subsets=("MSRpar", "MSRvid", "SMTeuroparl", "OnWN", "SMTnews")),
+            Task("STS13", "sts13", subsets=("FNWN", "headlines", "OnWN")),
+            Task(
+                "STS14",
+                "sts14",
+                subsets=("deft-forum", "deft-news", "headlines", "images", "OnWN", "tweet-news"),
+            ),
+            Task(
+                "STS15",
+                "sts15",
+                subsets=("answers-forums", "answers-students", "belief", "headlines", "images"),
+            ),
+            Task(
+                "STS16",
+                "sts16",
+                subsets=("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
+            ),
+            Task("STS-B", "stsb"),
+            Task("SICK-R", "sick", relation="relatedness"),
+        ),
+    ),
+}
+
+
+def get_suite(name: str | Path) -> Suite:
+    """The suite of that name, or the one a FILE.toml describes."""
+    if str(name) in SUITES:
+        return SUITES[str(name)]
+    if str(name).endswith(".toml"):
+        from likewise.evaluation.suite_files import read_suite
+
+        return read_suite(name)
+    raise UsageError(f"suite {str(name)!r} is not one of {', '.join(SUITES)}, nor a FILE.toml")
+
+
+def run_suite(
+    suite: Suite | str | Path,
+    score: Scorer,
+    *,
+    protocol: Protocol,
+    data_dir: Path | str | None = None,
+    keep_predictions: bool = False,
+    audit: AuditReport | None = None,
+) -> SuiteResult:
+    """Measure a scorer on all tasks of a suite; `score` is called once, with the pairs of all tasks."""
+    suite = suite if isinstance(suite, Suite) else get_suite(suite)
+    loaded = [(task, load_task(task, data_dir=data_dir)) for task in suite.tasks]
+    return run_tasks(
+        suite.name, loaded, score=score, protocol=protocol, keep_predictions=keep_predictions, audit=audit
+    )
+
+
+def run_tasks(
+    name: str,
+    tasks: Sequence[tuple[Task, Sequence[Record]]],
+    *,
+    score: Scorer,
+    protocol: Protocol,
+    keep_predictions: bool = False,
+    audit: AuditReport | None = None,
+) -> SuiteResult:
+    """The same for records already in memory, such as the clean dev rows during training."""
+    parts = [TaskRows(task, records, protocol) for task, records in tasks]
+    pairs = [(record.a, record.b) for part in parts for record in part.records]
+    scores = np.asarray(score(pairs))
+    if scores.shape != (len(pairs),):
+        raise EvaluationError(
+            f"the scorer gave shape {scores.shape} for {len(pairs)} pairs: expected one score each"
+        )
+    results, kept, start = [], {}, 0
+    for part in parts:
+        predicted = scores[start : start + len(part.records)]
+        start += len(part.records)
+        results.append(part.measure(predicted))
+        kept[part.task.name] = Predictions(part.gold, predicted, part.subsets)
+    note = audit.note() if audit else NOT_AUDITED
+    return SuiteResult(name, protocol, tuple(results), note, kept if keep_predictions else {})

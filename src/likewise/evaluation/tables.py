@@ -1,0 +1,26 @@
+"""Plain tables: rows of cells as aligned text or markdown, the first column left, the others right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def align(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """One line per row under the header, columns two blanks apart and without trailing blanks."""
+    widths = [max(len(row[at]) for row in (header, *rows)) for at in range(len(header))]
+    lines = []
+    for row in (header, *rows):
+        cells = [
+            row[0].ljust(widths[0]),
+            *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The same table for a README; bars inside cells are escaped."""
+    lines = [
+        "| " + " | ".join(cell.strip().replace("|", "\\|") for cell in row) + " |" for row in (header, *rows)
+    ]
+    return [lines[0], "|" + "|".join(["---", *["---:"] * (len(header) - 1)]) + "|", *lines[1:]]

@@ -1,0 +1,120 @@
+"""Task: one evaluation set and the relation asked of it; TaskRows: its rows, ready to be measured."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.data import load, load_corpus
+from likewise.errors import EvaluationError
+from likewise.evaluation.aggregate import aggregate
+from likewise.evaluation.metrics import get_metric
+from likewise.evaluation.protocol import Protocol
+from likewise.evaluation.results import TaskResult
+from likewise.records import Record, Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One evaluation set and the relation asked of it: a named corpus, or a file of the user's own.
+
+    `relation` is a name that the corpus knows, or a whole Relation for a file, in the column of that name or
+    in `column`. `subsets` are the parts that mean and wmean average over: those named (other rows are left
+    out), True for what the rows name, False for none. An empty `metric` leaves the choice to the protocol.
+    """
+
+    name: str
+    corpus: str = ""
+    split: str = "test"
+    relation: str | Relation = "similarity"
+    subsets: bool | tuple[str, ...] = False
+    metric: str = ""
+    file: Path | None = None
+    text_a: str | None = None
+    text_b: str | None = None
+    column: str | None = None
+
+    @property
+    def relation_name(self) -> str:
+        """The name under which records hold the gold value."""
+        return self.relation if isinstance(self.relation, str) else self.relation.name
+
+
+def load_task(task: Task, *, data_dir: Path | str | None = None) -> list[Record]:
+    """The records of a task, without the rows of subsets it does not name."""
+    if task.file is not None:
+        wanted = [task.relation] if isinstance(task.relation, Relation) else None
+        columns = {task.relation_name: task.column} if task.column else None
+        records = load(task.file, relations=wanted, text_a=task.text_a, text_b=task.text_b, columns=columns)
+    else:
+        records = load_corpus(task.corpus, task.split, data_dir=data_dir)
+    if isinstance(task.subsets, bool):
+        return records
+    present = {record.subset for record in records}
+    absent = [subset for subset in task.subsets if subset not in present]
+    if absent:
+        raise EvaluationError(
+            f"{task.name} has no subset {', '.join(absent)}; found: {', '.join(sorted(present))}"
+        )
+    return [record for record in records if record.subset in task.subsets]
+
+
+class TaskRows:
+    """The rows of a task that have a gold value, and how to measure predictions for them."""
+
+    def __init__(self, task: Task, records: Sequence[Record], protocol: Protocol) -> None:
+        self.task, self.protocol = task, protocol
+        self.metric = get_metric(task.metric or protocol.metric)
+        name = task.relation_name
+        self.records = [record for record in records if record.values.get(name) is not None]
+        self.missing = len(records) - len(self.records)
+        if not self.records:
+            raise EvaluationError(f"{task.name}: none of {len(records)} rows has a value for {name}")
+        if any(len(record.texts) != 2 for record in self.records):
+            raise EvaluationError(f"{task.name}: some rows do not hold two texts: a suite scores pairs")
+        self.gold = self._gold()
+        self.subsets = tuple(record.subset if task.subsets else "" for record in self.records)
+
+    def measure(self, predicted: NDArray[Any]) -> TaskResult:
+        """The task's result for one prediction per row, shape (n,)."""
+        metric, how = self.metric.name, self.protocol.aggregation
+        try:
+            found = aggregate(metric, how, gold=self.gold, predicted=predicted, subsets=self.subsets)
+        except EvaluationError as error:
+            raise EvaluationError(f"{self.task.name}: {error}") from error
+        return TaskResult.shown(
+            self.task.name,
+            self.task.relation_name,
+            metric=metric,
+            found=found,
+            n=len(self.records),
+            fingerprint=fingerprint(self.records, self.task.relation_name),
+            missing=self.missing,
+        )
+
+    def _gold(self) -> NDArray[Any]:
+        values = [record.values[self.task.relation_name] for record in self.records]
+        if self.metric.kind == "labels" or not isinstance(values[0], str):
+            return np.asarray(values)
+        relation = self.task.relation
+        if isinstance(relation, Relation) and relation.kind == "ordered":
+            return np.asarray([relation.positions[relation.labels.index(str(value))] for value in values])
+        raise EvaluationError(
+            f"{self.task.name}: {self.task.relation_name} holds labels such as {values[0]!r}, "
+            f"{self.metric.name} compares numbers; use accuracy, f1-macro or matthews"
+        )
+
+
+def fingerprint(records: Sequence[Record], relation: str) -> str:
+    """The sha256 of texts and gold values, row by row: equal numbers can then be said to be of equal data."""
+    digest = hashlib.sha256()
+    for record in records:
+        digest.update(json.dumps([*record.texts, record.values.get(relation)]).encode() + b"\n")
+    return digest.hexdigest()

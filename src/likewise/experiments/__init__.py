@@ -1,0 +1,152 @@
+"""Experiments: settings × seeds, a grid chosen on dev, cell by cell, resumable."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from likewise.experiments.cell import Cell, run_cell
+from likewise.experiments.schema import Experiment, Setting, read_experiment
+from likewise.experiments.summary import ExperimentResult, Row
+
+
+def experiment(
+    file: str | Path,
+    output: str | Path | None = None,
+    *,
+    workers: int = 1,
+    device: str | None = None,
+    precision: str = "fp32",
+    data_dir: str | Path | None = None,
+    progress: Callable[[int], None] | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> ExperimentResult:
+    """Run an experiment file: grid on dev first, then the chosen point of every setting with all seeds."""
+    plan = read_experiment(Path(file))
+    folder = Path(output) if output is not None else Path("runs") / plan.name
+    folder.mkdir(parents=True, exist_ok=True)
+    runner = _Runner(plan, folder, workers, device, precision, None if data_dir is None else str(data_dir), progress, tell)
+    chosen, grid = runner.choose()
+    final = {setting.name: [runner.cell(setting, chosen[setting.name], seed) for seed in plan.seeds] for setting in plan.setting}
+    runner.run([cell for cells in final.values() for cell in cells])
+    rows = tuple(_row(setting, chosen[setting.name], [runner.read(c) for c in final[setting.name]]) for setting in plan.setting)
+    sample = runner.read(final[plan.setting[0].name][0])
+    about = {
+        "versions": sample["versions"],
+        "device": sample["device"],
+        "precision": precision,
+        "fingerprints": {s["name"]: s["fingerprints"] for s in sample["stages"]},
+        "suite": plan.suite,
+        "base": plan.base,
+    }
+    baseline = plan.baseline or plan.setting[0].name
+    return ExperimentResult(plan.name, plan.description, plan.recipe, baseline, rows, grid, about)
+
+
+class _Runner:
+    """Runs cells side by side and reads their files."""
+
+    def __init__(
+        self,
+        plan: Experiment,
+        folder: Path,
+        workers: int,
+        device: str | None,
+        precision: str,
+        data_dir: str | None,
+        progress: Callable[[int], None] | None,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._plan, self._folder, self._workers = plan, folder, workers
+        self._device, self._precision, self._data_dir = device, precision, data_dir
+        self._progress, self._tell = progress, tell
+
+    def cell(self, setting: Setting, point: dict[str, Any], seed: int, *, measure: bool = True) -> Cell:
+        """The cell of a setting at a grid point with a seed; grid cells are not measured on test data."""
+        return Cell(
+            setting.name,
+            setting.recipe or self._plan.recipe,
+            {**self._plan.base, **setting.set, **point},
+            seed,
+            self._plan.suite,
+            self._plan.sources,
+            tuple(check.model_dump() for check in self._plan.check),
+            measure,
+            self._device,
+            self._precision,
+            self._data_dir,
+        )
+
+    def choose(self) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
+        """The grid point with the best mean dev score, per setting, and the whole search for the record."""
+        seeds = self._plan.grid_seeds or self._plan.seeds[:1]
+        tried = [
+            (setting, point, [self.cell(setting, point, seed, measure=False) for seed in seeds])
+            for setting in self._plan.setting
+            for point in self._plan.points(setting)
+            if len(self._plan.points(setting)) > 1
+        ]
+        self.run([cell for _, _, cells in tried for cell in cells])
+        chosen = {setting.name: self._plan.points(setting)[0] for setting in self._plan.setting}
+        best: dict[str, float] = {}
+        record = []
+        for setting, point, cells in tried:
+            dev = [float(self.read(cell)["dev"]) for cell in cells]
+            mean = sum(dev) / len(dev)
+            record.append({"setting": setting.name, "point": point, "dev": dev})
+            if mean > best.get(setting.name, float("-inf")):
+                best[setting.name], chosen[setting.name] = mean, point
+        return chosen, record
+
+    def run(self, cells: Sequence[Cell]) -> None:
+        """Run the cells that have no file yet."""
+        waiting = [cell for cell in cells if not (self._folder / f"{cell.key}.json").is_file()]
+        if self._progress is not None:
+            self._progress(len(cells) - len(waiting))
+        if self._workers == 1 or len(waiting) <= 1:
+            for cell in waiting:
+                self._finished(cell, run_cell(cell, self._folder))
+            return
+        os.environ.setdefault("LIKEWISE_CELL_THREADS", str(max(1, (os.cpu_count() or 1) // self._workers)))
+        with ProcessPoolExecutor(self._workers, mp_context=get_context("spawn")) as pool:
+            futures = {pool.submit(run_cell, cell, self._folder): cell for cell in waiting}
+            for future in as_completed(futures):
+                self._finished(futures[future], future.result())
+
+    def _finished(self, cell: Cell, path: Path) -> None:
+        found = json.loads(path.read_text(encoding="utf8"))
+        averages = {source: round(r["average"], 2) for source, r in found.get("results", {}).items()}
+        dev = "–" if found["dev"] is None else f"{found['dev']:.4f}"
+        self._tell(f"{cell.setting} {cell.overrides} seed {cell.seed}: dev {dev} {averages} in {found['seconds']:.0f} s")
+        if self._progress is not None:
+            self._progress(1)
+
+    def read(self, cell: Cell) -> dict[str, Any]:
+        """What a finished cell wrote."""
+        document: dict[str, Any] = json.loads((self._folder / f"{cell.key}.json").read_text(encoding="utf8"))
+        return document
+
+
+def _row(setting: Setting, point: dict[str, Any], cells: list[dict[str, Any]]) -> Row:
+    numbers: dict[str, list[float]] = {}
+    for cell in cells:
+        for source, result in cell["results"].items():
+            prefix = "" if source == "cosine" else f"{source} "
+            for task in result["tasks"]:
+                numbers.setdefault(prefix + task["name"], []).append(float(task["value"]))
+            numbers.setdefault(prefix + "average", []).append(float(result["average"]))
+        for name, value in cell["checks"].items():
+            numbers.setdefault(name, []).append(float(value))
+    return Row(
+        setting.name,
+        point,
+        tuple(int(cell["seed"]) for cell in cells),
+        tuple(cell["dev"] for cell in cells),
+        {name: tuple(values) for name, values in numbers.items()},
+        tuple(float(cell["seconds"]) for cell in cells),
+    )

@@ -1,0 +1,128 @@
+"""One cell of an experiment: a recipe with overrides and a seed, trained, measured, written down.
+
+A cell's file names everything that could change its numbers; a cell that is there already is not run again.
+Predictions stand beside it (.npz, no pickle), so that tests can be redone without training.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.data.writing import write_json_aside
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What is run, and where."""
+
+    setting: str
+    recipe: str
+    overrides: Mapping[str, Any]
+    seed: int
+    suite: str
+    sources: tuple[str, ...]
+    checks: tuple[Mapping[str, str], ...]
+    measure: bool
+    device: str | None
+    precision: str
+    data_dir: str | None
+
+    @property
+    def key(self) -> str:
+        """A short name that changes with anything that changes the numbers."""
+        content = {k: v for k, v in asdict(self).items() if k not in ("data_dir", "device")}
+        digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
+        stem = "".join(c if c.isalnum() else "-" for c in self.setting.lower()).strip("-")[:40]
+        return f"{stem}-{digest}-s{self.seed}"
+
+
+def run_cell(cell: Cell, folder: Path) -> Path:
+    """Train and measure one cell; the file is written last, so an interrupted cell leaves none."""
+    import torch
+
+    from likewise.api import _toml
+    from likewise.recipes.reading import read_recipe
+    from likewise.recipes.run import RunContext, run_recipe
+    from likewise.store import versions
+
+    target = folder / f"{cell.key}.json"
+    if target.is_file():
+        return target
+    threads = os.environ.get("LIKEWISE_CELL_THREADS")
+    if threads:
+        torch.set_num_threads(int(threads))
+    started = time.monotonic()
+    changes = [f"{path}={_toml(value)}" for path, value in cell.overrides.items()]
+    recipe = read_recipe(cell.recipe, overrides=[*changes, f"seed={cell.seed}"])
+    context = RunContext(data_dir=cell.data_dir, device=cell.device, precision=cell.precision)
+    report = run_recipe(recipe, folder / f"{cell.key}-model" if _keep_models() else None, context=context)
+    document: dict[str, Any] = {
+        "setting": cell.setting,
+        "seed": cell.seed,
+        "overrides": dict(cell.overrides),
+        "dev": report.stages[-1]["best_value"],
+        "stages": report.stages,
+        "recipe": recipe.model_dump(mode="json"),
+        "versions": versions(),
+        "device": _device_name(),
+        "train_seconds": time.monotonic() - started,
+    }
+    if cell.measure:
+        document |= _measure(cell, report.predictor, folder)
+    document["seconds"] = time.monotonic() - started
+    write_json_aside(target, document)
+    return target
+
+
+def _measure(cell: Cell, predictor: Any, folder: Path) -> dict[str, Any]:
+    from likewise.api import evaluate
+
+    arrays: dict[str, Any] = {}
+    results: dict[str, Any] = {}
+    for source in cell.sources:
+        result = evaluate(predictor, cell.suite, source=source, data_dir=cell.data_dir, keep_predictions=True)
+        for name, kept in result.predictions.items():
+            arrays[f"{source}/{name}"] = np.asarray(kept.predicted, dtype=np.float32)
+        document = result.to_dict()
+        document.pop("predictions", None)
+        results[source] = document
+    checks = {check["name"]: _check(check, predictor, cell, arrays) for check in cell.checks}
+    aside = folder / f"{cell.key}.npz.partial"
+    with aside.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+    aside.rename(folder / f"{cell.key}.npz")
+    return {"results": results, "checks": checks}
+
+
+def _check(check: Mapping[str, str], predictor: Any, cell: Cell, arrays: dict[str, Any]) -> float:
+    from likewise.data import load
+    from likewise.evaluation.metrics import compute, get_metric
+    from likewise.records import nearest_labels
+
+    records = load(check["source"], data_dir=cell.data_dir)
+    relation = next(r for r in predictor.relations if r.name == check["relation"])
+    gold = [record.values[check["relation"]] for record in records]
+    answers: Any = predictor.score([record.texts for record in records], relation=relation.name)[relation.name]
+    arrays[f"check/{check['name']}"] = np.asarray(answers)
+    if relation.kind == "ordered" and get_metric(check["metric"]).kind == "labels" and not isinstance(answers, list):
+        answers = nearest_labels(relation, answers)
+    return compute(check["metric"], gold, answers) * get_metric(check["metric"]).scale
+
+
+def _keep_models() -> bool:
+    return os.environ.get("LIKEWISE_KEEP_MODELS") == "1"
+
+
+def _device_name() -> str:
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"

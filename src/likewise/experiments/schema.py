@@ -1,0 +1,79 @@
+"""The shape of an experiment file: one recipe, named settings, seeds, an optional grid chosen on dev."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from likewise.errors import Problem, RecipeError
+
+
+class Part(BaseModel):
+    """Unknown keys are errors, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Setting(Part):
+    """One row of the table: a name and what it changes in the recipe."""
+
+    name: str
+    recipe: str | None = Field(default=None, description="another recipe than the experiment's")
+    set: dict[str, Any] = Field(default_factory=dict, description="recipe path → value")
+    grid: dict[str, list[Any]] | None = Field(default=None, description="its own grid instead of the experiment's")
+
+
+class Check(Part):
+    """A further number per cell: the model's answer for a relation on some rated pairs."""
+
+    name: str
+    source: str
+    relation: str
+    metric: str = "accuracy"
+
+
+class Experiment(Part):
+    """A whole experiment."""
+
+    name: str
+    description: str = ""
+    recipe: str
+    seeds: tuple[int, ...] = Field(default=(1, 2, 3), min_length=1)
+    base: dict[str, Any] = Field(default_factory=dict, description="recipe path → value, for every setting")
+    setting: tuple[Setting, ...] = Field(min_length=1)
+    grid: dict[str, list[Any]] = Field(default_factory=dict, description="recipe path → values; best on dev wins")
+    grid_seeds: tuple[int, ...] = Field(default=(), description="seeds of the grid search; the first seed if empty")
+    suite: str = "sts7"
+    sources: tuple[Literal["cosine", "head"], ...] = ("cosine",)
+    check: tuple[Check, ...] = ()
+    baseline: str = Field(default="", description="setting that the others are tested against; the first if empty")
+
+    def points(self, setting: Setting) -> list[dict[str, Any]]:
+        """All grid points of a setting, as recipe overrides; one empty point without a grid."""
+        grid = self.grid if setting.grid is None else setting.grid
+        return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+
+
+def read_experiment(path: Path) -> Experiment:
+    """Read and validate an experiment file; every problem at once."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf8"))
+    except FileNotFoundError:
+        raise RecipeError([Problem(str(path), "no such experiment file")]) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RecipeError([Problem(str(path), f"is not valid TOML ({error})", "fix the line it names")]) from None
+    try:
+        experiment = Experiment.model_validate(document)
+    except ValidationError as error:
+        problems = [Problem(f"{path}: {'.'.join(map(str, e['loc']))}", e["msg"]) for e in error.errors()]
+        raise RecipeError(problems) from None
+    names = [setting.name for setting in experiment.setting]
+    if len(set(names)) != len(names):
+        raise RecipeError([Problem(f"{path}: setting", "two settings share a name", "name them differently")])
+    if experiment.baseline and experiment.baseline not in names:
+        raise RecipeError([Problem(f"{path}: baseline", f"{experiment.baseline!r} is not one of {', '.join(names)}")])
+    return experiment

@@ -1,0 +1,122 @@
+"""Cells to a table: mean over seeds with a t interval, and a test against the baseline setting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from likewise.errors import EvaluationError
+from likewise.evaluation.intervals import mean_interval
+from likewise.evaluation.significance import holm, welch
+from likewise.evaluation.tables import align, markdown
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One setting over its seeds: numbers by column name, one per seed."""
+
+    setting: str
+    overrides: dict[str, Any]
+    seeds: tuple[int, ...]
+    dev: tuple[float | None, ...]
+    numbers: dict[str, tuple[float, ...]]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentResult:
+    """All settings of an experiment."""
+
+    name: str
+    description: str
+    recipe: str
+    baseline: str
+    rows: tuple[Row, ...]
+    grid: list[dict[str, Any]]
+    about: dict[str, Any]
+
+    def columns(self) -> list[str]:
+        """Names of all numbers, in order."""
+        return list(dict.fromkeys(name for row in self.rows for name in row.numbers))
+
+    def tests(self, column: str) -> dict[str, float]:
+        """Holm-corrected Welch p-values of every setting against the baseline, on one column."""
+        base = next(row for row in self.rows if row.setting == self.baseline)
+        others = [row for row in self.rows if row is not base and column in row.numbers and column in base.numbers]
+        found: dict[str, float] = {}
+        for row in others:
+            try:
+                found[row.setting] = welch(row.numbers[column], base.numbers[column]).p
+            except EvaluationError:
+                continue
+        return dict(zip(found, holm(list(found.values())), strict=True)) if found else {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready summary; tables in the docs are made from it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "recipe": self.recipe,
+            "baseline": self.baseline,
+            "settings": [self._row_dict(row) for row in self.rows],
+            "tests": {column: self.tests(column) for column in self.columns() if column.endswith("average")},
+            "grid": self.grid,
+            **self.about,
+        }
+
+    def _row_dict(self, row: Row) -> dict[str, Any]:
+        return {
+            "setting": row.setting,
+            "overrides": row.overrides,
+            "seeds": list(row.seeds),
+            "dev": list(row.dev),
+            "numbers": {name: list(values) for name, values in row.numbers.items()},
+            "mean": {name: sum(values) / len(values) for name, values in row.numbers.items()},
+            "interval": {name: _interval(values) for name, values in row.numbers.items()},
+            "seconds": list(row.seconds),
+        }
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Header and cells: short column names, means, and the average with its interval and p."""
+        columns = self.columns()
+        header = ("setting", *(column for column in columns), "seeds", "dev")
+        corrected = {column: self.tests(column) for column in columns if column.endswith("average")}
+        rows = []
+        for row in self.rows:
+            cells = [_cell(row, column, corrected.get(column, {})) for column in columns]
+            dev = [value for value in row.dev if value is not None]
+            rows.append((row.setting, *cells, str(len(row.seeds)), f"{100 * sum(dev) / len(dev):.2f}" if dev else "–"))
+        return header, rows
+
+    def to_text(self) -> str:
+        """An aligned plain table."""
+        return "\n".join([self.name, *align(*self.table()), self.legend()])
+
+    def to_markdown(self) -> str:
+        """The same for the docs."""
+        return "\n".join([*markdown(*self.table()), "", self.legend()])
+
+    def legend(self) -> str:
+        """What the numbers are."""
+        return f"mean over seeds ± half of the 95 % t interval; p: Welch against {self.baseline}, Holm-corrected"
+
+
+def _cell(row: Row, column: str, corrected: dict[str, float]) -> str:
+    values = row.numbers.get(column)
+    if values is None:
+        return "–"
+    text = f"{sum(values) / len(values):.2f}"
+    if column.endswith("average") and len(values) > 1:
+        interval = mean_interval(values)
+        text += f" ± {(interval.high - interval.low) / 2:.2f}"
+        if row.setting in corrected:
+            text += f" (p {corrected[row.setting]:.3f})"
+    return text
+
+
+def _interval(values: Sequence[float]) -> list[float] | None:
+    if len(values) < 2:
+        return None
+    interval = mean_interval(values)
+    return [interval.low, interval.high]

@@ -1,0 +1,123 @@
+"""Heads: pair features B×F → an answer in the form its codec reads.
+
+    name          output                      codec form   parameters
+    scalar        ŷ, B                        value        Linear(F→1), or F→hidden→1
+    distribution  log p̂ over the grid, B×K    grid         Linear(F→K), or Tai's F→50→K with a sigmoid between
+    classes       logits, B×C                 class        Linear(F→C), or with a hidden layer
+    cosine        cos(u, v), B                unit         none; needs pairing ["cosine"]
+    contrast      cos(u_i, v_j), B×B          unit         none; in-batch similarities for InfoNCE
+
+`read` turns an output into what the codec decodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from likewise.errors import UsageError
+from likewise.records import Form
+
+
+def _layers(features: int, hidden: int, outputs: int) -> nn.Module:
+    if hidden == 0:
+        return nn.Linear(features, outputs)
+    return nn.Sequential(nn.Linear(features, hidden), nn.Sigmoid(), nn.Linear(hidden, outputs))
+
+
+class Head(nn.Module):
+    """What all heads share: the codec form they speak, and whether they are linear in their features."""
+
+    form: Form = "value"
+    linear: bool = True
+
+    def read(self, output: Tensor) -> Tensor:
+        """The output as the codec's `decode` expects it."""
+        return output
+
+
+class ScalarHead(Head):
+    """B×F → B, one real number on the relation's own scale."""
+
+    form: Form = "value"
+
+    def __init__(self, features: int, *, outputs: int = 1, hidden: int = 0) -> None:
+        super().__init__()
+        self.linear = hidden == 0
+        self.layers = _layers(features, hidden, 1)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Predicted numbers, B."""
+        return torch.squeeze(self.layers(features), -1)
+
+
+class DistributionHead(Head):
+    """B×F → B×K log-probabilities over the score grid; the answer is the expectation."""
+
+    form: Form = "grid"
+
+    def __init__(self, features: int, *, outputs: int, hidden: int = 0) -> None:
+        super().__init__()
+        self.linear = hidden == 0
+        self.layers = _layers(features, hidden, outputs)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Log-probabilities, B×K."""
+        return torch.log_softmax(self.layers(features), dim=-1)
+
+    def read(self, output: Tensor) -> Tensor:
+        """Probabilities, B×K."""
+        return output.exp()
+
+
+class ClassesHead(Head):
+    """B×F → B×C logits."""
+
+    form: Form = "class"
+
+    def __init__(self, features: int, *, outputs: int, hidden: int = 0) -> None:
+        super().__init__()
+        self.linear = hidden == 0
+        self.layers = _layers(features, hidden, outputs)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Logits, B×C."""
+        logits: Tensor = self.layers(features)
+        return logits
+
+
+class CosineHead(Head):
+    """B×1 → B: the cosine itself. Trains the encoder alone."""
+
+    form: Form = "unit"
+
+    def __init__(self, features: int, *, outputs: int = 1, hidden: int = 0) -> None:
+        super().__init__()
+        if features != 1 or hidden:
+            raise UsageError('a cosine head takes pairing = ["cosine"] and no hidden layer')
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Cosines, B."""
+        return features[:, 0]
+
+
+class ContrastHead(CosineHead):
+    """Like cosine, but trained through all B×B similarities of the batch (`losses.infonce`)."""
+
+
+HEADS: dict[str, Callable[..., Head]] = {
+    "scalar": ScalarHead,
+    "distribution": DistributionHead,
+    "classes": ClassesHead,
+    "cosine": CosineHead,
+    "contrast": ContrastHead,
+}
+
+
+def make_head(name: str, features: int, *, outputs: int, hidden: int = 0) -> Head:
+    """Build a head by its name in a recipe."""
+    if name not in HEADS:
+        raise UsageError(f"head {name!r} is not one of {', '.join(HEADS)}")
+    return HEADS[name](features, outputs=outputs, hidden=hidden)

@@ -1,0 +1,200 @@
+"""Losses: (output, target, mask) → one value per example, ≥ 0, zero where masked. Reduction is the trainer's.
+
+Each loss states its formula, the head it fits, ranges of its parameters and its source. e is ŷ − y.
+Losses over a batch (pearson, cosent, infonce) also return one value per example; its mean over the observed
+examples is the published batch loss.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from likewise.errors import UsageError
+
+Boundary = Literal["safe", "paper-clamp", "code-mask", "none"]
+Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def l1(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+    """|e|. Heads: scalar, cosine. Output and target B."""
+    return _masked((output - target).abs(), mask)
+
+
+def mse(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+    """e². Heads: scalar, cosine (there it is (cos − y01)², Sentence-BERT's regression objective)."""
+    return _masked((output - target) ** 2, mask)
+
+
+def huber(output: Tensor, target: Tensor, mask: Tensor, *, delta: float = 1.0) -> Tensor:
+    """½e² for |e| ≤ δ, δ(|e| − ½δ) beyond; δ > 0. Heads: scalar, cosine. Huber 1964."""
+    size = (output - target).abs()
+    return _masked(torch.where(size <= delta, 0.5 * size**2, delta * (size - 0.5 * delta)), mask)
+
+
+def translated_relu(
+    output: Tensor,
+    target: Tensor,
+    mask: Tensor,
+    *,
+    k: float = 1.0,
+    x0: float = 0.25,
+    boundary: Boundary = "safe",
+    lo: float = 0.0,
+    hi: float = 1.0,
+) -> Tensor:
+    """k·max(0, |e| − x0), k > 0, 0 ≤ x0 ≤ half the label spacing. (1, 0) is L1. Heads: scalar, cosine. Seed 004."""
+    return _masked(k * _beyond_zone(output, target, x0, boundary, lo, hi), mask)
+
+
+def smooth_k2(
+    output: Tensor,
+    target: Tensor,
+    mask: Tensor,
+    *,
+    k: float = 1.0,
+    x0: float = 0.25,
+    boundary: Boundary = "safe",
+    lo: float = 0.0,
+    hi: float = 1.0,
+) -> Tensor:
+    """k·max(0, |e| − x0)², k > 0, 0 ≤ x0 ≤ half the label spacing; C¹ at x0. (1, 0) is MSE. Seed 004."""
+    return _masked(k * _beyond_zone(output, target, x0, boundary, lo, hi) ** 2, mask)
+
+
+def _beyond_zone(output: Tensor, target: Tensor, x0: float, boundary: Boundary, lo: float, hi: float) -> Tensor:
+    """max(0, |e| − x0) after the boundary treatment.
+
+    safe         no loss where the label is an end of the scale and the prediction lies beyond that end;
+                 everywhere else the gradient stays alive
+    paper-clamp  the prediction is clamped to lo..hi first: dead gradient outside (the paper's text)
+    code-mask    predictions below lo are replaced by lo, dead gradient, nothing at the top (the paper's code,
+                 where lo is 0)
+    none         no treatment
+    """
+    if boundary == "paper-clamp":
+        output = output.clamp(lo, hi)
+    elif boundary == "code-mask":
+        output = lo + (output - lo) * (output >= lo)
+    size = ((output - target).abs() - x0).clamp(min=0.0)
+    if boundary == "safe":
+        beyond = ((target <= lo) & (output < lo)) | ((target >= hi) & (output > hi))
+        size = size.masked_fill(beyond, 0.0)
+    return size
+
+
+def kl_grid(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+    """Σ p(log p − log p̂), 0·log 0 = 0. Head: distribution. Output log p̂, target p, both B×K. Tai et al. 2015."""
+    return _masked(functional.kl_div(output, target, reduction="none").sum(dim=-1), mask)
+
+
+def mse_grid(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+    """Σ (p − p̂)². Head: distribution. Output log p̂, target p, both B×K. SentEval."""
+    return _masked(((output.exp() - target) ** 2).sum(dim=-1), mask)
+
+
+def cross_entropy(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+    """−log softmax of the gold class. Head: classes. Output logits B×C, target class numbers B."""
+    classes = target.long().clamp(min=0)
+    return _masked(functional.cross_entropy(output, classes, reduction="none"), mask)
+
+
+def pearson(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+    """½(ẑ − z)² of batch-standardised scores; the mean over the batch is 1 − Pearson. Heads: cosine, scalar."""
+    keep = mask.bool()
+    if int(keep.sum()) < 2:
+        return torch.zeros_like(output)
+    difference = _standardise(output, keep) - _standardise(target, keep)
+    return _masked(0.5 * difference**2, mask)
+
+
+def _standardise(values: Tensor, keep: Tensor) -> Tensor:
+    kept = values[keep]
+    return (values - kept.mean()) / kept.std(unbiased=False).clamp(min=1e-6)
+
+
+def cosent(output: Tensor, target: Tensor, mask: Tensor, *, scale: float = 20.0) -> Tensor:
+    """log(1 + Σ_{y_i > y_j} e^{scale (c_j − c_i)}), the same value for each observed example. Heads: cosine, scalar.
+
+    Su 2022 (CoSENT). Compares every two pairs of the batch whose gold scores differ.
+    """
+    keep = mask.bool()
+    higher = (target[:, None] > target[None, :]) & keep[:, None] & keep[None, :]
+    differences = scale * (output[None, :] - output[:, None])
+    terms = differences.masked_fill(~higher, float("-inf")).reshape(-1)
+    total = torch.logsumexp(torch.cat([terms.new_zeros(1), terms]), dim=0)
+    return _masked(total.expand_as(output), mask)
+
+
+def infonce(output: Tensor, target: Tensor, mask: Tensor, *, temperature: float = 0.05, positive: float = 0.99) -> Tensor:
+    """−log e^{cos(u_i,v_i)/τ} / Σ_j e^{cos(u_i,v_j)/τ} for positives. Head: contrast. Output B×B. Seed 004 eq. 3.
+
+    A pair is positive where its unit target reaches `positive`; others only lend their v as negatives.
+    """
+    wanted = mask.bool() & (target >= positive)
+    value = functional.cross_entropy(
+        output / temperature, torch.arange(len(output), device=output.device), reduction="none"
+    )
+    return _masked(value, wanted)
+
+
+def _masked(values: Tensor, mask: Tensor) -> Tensor:
+    return values.masked_fill(~mask.bool(), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LossEntry:
+    """A loss by name: the function, the heads it fits, and whether it works in the relation's own units."""
+
+    function: Callable[..., Tensor]
+    heads: tuple[str, ...]
+    own_units: bool = False
+
+
+_NUMBER = ("scalar", "cosine")
+LOSSES: dict[str, LossEntry] = {
+    "l1": LossEntry(l1, _NUMBER),
+    "mse": LossEntry(mse, _NUMBER),
+    "huber": LossEntry(huber, _NUMBER),
+    "translated_relu": LossEntry(translated_relu, _NUMBER, own_units=True),
+    "smooth_k2": LossEntry(smooth_k2, _NUMBER, own_units=True),
+    "kl_grid": LossEntry(kl_grid, ("distribution",)),
+    "mse_grid": LossEntry(mse_grid, ("distribution",)),
+    "cross_entropy": LossEntry(cross_entropy, ("classes",)),
+    "pearson": LossEntry(pearson, _NUMBER),
+    "cosent": LossEntry(cosent, _NUMBER),
+    "infonce": LossEntry(infonce, ("contrast",)),
+}
+
+
+def make_loss(name: str, head: str, *, lo: float = 0.0, hi: float = 1.0, **options: Any) -> Loss:
+    """The loss of a recipe: name, the head it sits on, the relation's range, and its own options."""
+    if name not in LOSSES:
+        raise UsageError(f"loss {name!r} is not one of {', '.join(LOSSES)}")
+    entry = LOSSES[name]
+    if head not in entry.heads:
+        raise UsageError(f"loss {name!r} fits heads {', '.join(entry.heads)}, not {head!r}")
+    known = set(inspect.signature(entry.function).parameters) - {"output", "target", "mask", "lo", "hi"}
+    unknown = set(options) - known
+    if unknown:
+        raise UsageError(f"loss {name!r} has no option {', '.join(sorted(unknown))}; it has {', '.join(sorted(known)) or 'none'}")
+    if not entry.own_units:
+        return partial(entry.function, **options)
+    if head != "cosine":
+        return partial(entry.function, lo=lo, hi=hi, **options)
+    return partial(_in_own_units, function=entry.function, lo=lo, hi=hi, options=options)
+
+
+def _in_own_units(
+    output: Tensor, target: Tensor, mask: Tensor, *, function: Callable[..., Tensor], lo: float, hi: float, options: dict[str, Any]
+) -> Tensor:
+    """A cosine and its unit target moved to lo..hi, so that k and x0 mean the same on every head."""
+    span = hi - lo
+    return function(lo + span * output, lo + span * target, mask, lo=lo, hi=hi, **options)

@@ -1,0 +1,194 @@
+"""The siamese pair model every two-tower method is made of: encode → pair → head → loss, for one or more relations.
+
+    distinct texts of a batch  N texts → chunks of similar length → vectors N×d
+    u, v                       rows of those vectors, B×d each
+    features                   pairing(u, v), B×F
+    output                     head(features), one per objective
+    loss                       Σ_objectives w · Σ_b loss_b / observed count, over the step's active relations
+
+A text that occurs several times in a batch is encoded once. A pair that lacks a relation adds nothing to that
+relation's loss, and the mean runs over the observed pairs of all processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from torch import Tensor, nn
+from torch.nn import functional
+
+from likewise.encoders.sentence import embedding_width
+from likewise.errors import ModelError, UsageError
+from likewise.heads import ContrastHead, Head, make_head
+from likewise.losses import Loss, make_loss
+from likewise.pairing import Pairing
+from likewise.records import Codec, Relation
+
+DEFAULT_PAIRING = ("u", "v", "absdiff")
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What is learnt about one relation: which features, which head, which loss, how much it weighs."""
+
+    relation: Relation
+    head: str
+    loss: str
+    pairing: tuple[str, ...] = DEFAULT_PAIRING
+    hidden: int = 0
+    floor: float = 0.0
+    weight: float = 1.0
+    allow_blind: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def head_key(self) -> str:
+        """Name of the head's parameters; objectives with equal keys share one head."""
+        return f"{self.relation.name}:{self.head}:{'+'.join(self.features)}"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The pair features the head sees; cosine heads see the cosine whatever the recipe says."""
+        return ("cosine",) if self.head in ("cosine", "contrast") else self.pairing
+
+    def codec(self) -> Codec:
+        """The codec between gold values and this head's targets."""
+        forms = {"scalar": "value", "distribution": "grid", "classes": "class", "cosine": "unit", "contrast": "unit"}
+        return Codec(self.relation, forms[self.head], floor=self.floor)  # type: ignore[arg-type]
+
+    def outputs(self) -> int:
+        """Width of the head's output."""
+        return len(self.relation.labels) if self.head == "classes" else self.codec().width
+
+
+class PairModel(nn.Module):
+    """One encoder shared by both texts, one head per objective."""
+
+    def __init__(self, encoder: SentenceTransformer, objectives: Sequence[Objective]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.heads = nn.ModuleDict()
+        self.set_objectives(objectives)
+
+    def set_objectives(self, objectives: Sequence[Objective]) -> None:
+        """Replace what is learnt; heads whose key and shape stay keep their weights (stages hand them on)."""
+        if not objectives:
+            raise UsageError("a stage needs at least one objective")
+        width = embedding_width(self.encoder)
+        kept = dict(self.heads.items())
+        self.objectives = tuple(objectives)
+        self.pairings: dict[str, Pairing] = {}
+        self.losses: list[Loss] = []
+        heads = nn.ModuleDict()
+        for objective in objectives:
+            key = objective.head_key
+            pairing = self.pairings[key] = Pairing(objective.features)
+            new = make_head(
+                objective.head, pairing.width(width), outputs=objective.outputs(), hidden=objective.hidden
+            ).to(self.encoder.device)
+            refuse_blind_head(objective, pairing, new)
+            if key not in heads:
+                heads[key] = _same_shape(kept.get(key), new) or new
+            relation = objective.relation
+            self.losses.append(
+                make_loss(objective.loss, objective.head, lo=relation.lo, hi=relation.hi, **objective.options)
+            )
+        self.heads = heads
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """The relations this model answers, in the order of its objectives."""
+        return tuple({objective.relation.name: objective.relation for objective in self.objectives}.values())
+
+    def answering(self, relation: str, source: str | None = None) -> Objective:
+        """The objective that answers a relation: its first, or its first with the wanted source (cosine, head)."""
+        mine = [objective for objective in self.objectives if objective.relation.name == relation]
+        if not mine:
+            names = ", ".join(r.name for r in self.relations)
+            raise UsageError(f"the model does not answer relation {relation!r}; it answers {names}")
+        for objective in mine:
+            if source is None or source == objective_source(objective):
+                return objective
+        raise UsageError(f"relation {relation!r} is not answered by {source}; use {objective_source(mine[0])}")
+
+    def encode_chunks(self, chunks: Iterable[dict[str, Any]]) -> Tensor:
+        """Vectors of the distinct texts of a batch, N×d, from chunks of similar length."""
+        vectors = [self.encoder(dict(chunk))["sentence_embedding"] for chunk in chunks]
+        return vectors[0] if len(vectors) == 1 else torch.cat(vectors)
+
+    def output(self, objective: Objective, u: Tensor, v: Tensor, *, training: bool = False) -> Tensor:
+        """The head's raw output for pairs of vectors."""
+        head = self.heads[objective.head_key]
+        if training and isinstance(head, ContrastHead):
+            return functional.normalize(u, dim=-1) @ functional.normalize(v, dim=-1).T
+        output: Tensor = head(self.pairings[objective.head_key](u, v))
+        return output
+
+    def forward(
+        self,
+        chunks: list[dict[str, Any]],
+        a: Tensor,
+        b: Tensor,
+        targets: dict[str, Tensor],
+        active: Sequence[str] | None = None,
+    ) -> dict[str, Tensor]:
+        """The loss of one step. `targets` maps head key → B×width, NaN where missing."""
+        vectors = self.encode_chunks(chunks)
+        u, v = vectors[a], vectors[b]
+        total = vectors.new_zeros(())
+        for objective, loss in zip(self.objectives, self.losses, strict=True):
+            if active is not None and objective.relation.name not in active:
+                continue
+            output = self.output(objective, u, v, training=True)
+            total = total + objective.weight * _observed_mean(loss, output.float(), targets[objective.head_key])
+        return {"loss": total}
+
+    @torch.inference_mode()
+    def answer(self, objective: Objective, u: Tensor, v: Tensor) -> NDArray[np.float64] | list[str]:
+        """Reported values for pairs of vectors: numbers on the relation's scale, or labels."""
+        head = self.heads[objective.head_key]
+        if not isinstance(head, Head):
+            raise ModelError(f"{objective.head_key} is not a head")
+        read = head.read(self.output(objective, u, v))
+        return objective.codec().decode(read.float().cpu().numpy())
+
+
+def objective_source(objective: Objective) -> str:
+    """Either cosine or head: where an answer comes from, printed beside every number."""
+    return "cosine" if objective.head in ("cosine", "contrast") else "head"
+
+
+def refuse_blind_head(objective: Objective, pairing: Pairing, head: Head) -> None:
+    """Stop a linear head over features that never let the two texts meet (METHODS 0.10)."""
+    if pairing.interacts or not head.linear or objective.allow_blind:
+        return
+    raise UsageError(
+        f"relation {objective.relation.name!r}: a linear head over {list(pairing.parts)} adds one score per text and "
+        "cannot compare them; add absdiff or prod to the pairing (allow_blind = true runs it as an ablation)"
+    )
+
+
+def _same_shape(old: nn.Module | None, new: Head) -> nn.Module | None:
+    if old is None:
+        return None
+    shapes = [tuple(p.shape) for p in old.parameters()]
+    return old if shapes == [tuple(p.shape) for p in new.parameters()] else None
+
+
+def _observed_mean(loss: Loss, output: Tensor, target: Tensor) -> Tensor:
+    """Mean over the observed pairs of all processes; zero, and no gradient, where none is observed."""
+    mask = ~torch.isnan(target[:, 0])
+    target = torch.nan_to_num(target)
+    values = loss(output, target if target.shape[1] > 1 else target[:, 0], mask)
+    count = mask.sum().to(values.dtype)
+    world = 1
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        world = torch.distributed.get_world_size()
+        torch.distributed.all_reduce(count)
+    return values.sum() * world / count.clamp(min=1.0)

@@ -1,0 +1,56 @@
+"""Features of a pair of vectors, and whether they let the two texts meet.
+
+    u, v        the vectors themselves
+    absdiff     |u − v|
+    prod        u * v
+    cosine      cos(u, v), one column
+    euclid      ‖u − v‖, one column
+
+A linear head over [u; v] alone is a·u + c·v: however it is trained, it cannot compare the texts (METHODS 0.10).
+`Pairing.interacts` says so, and `methods.pairs` refuses that combination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from likewise.errors import UsageError
+
+PARTS = ("u", "v", "absdiff", "prod", "cosine", "euclid")
+_MEETING = frozenset({"absdiff", "prod", "cosine", "euclid"})
+_SCALAR = frozenset({"cosine", "euclid"})
+
+
+class Pairing:
+    """An ordered choice of pair features: (u, v) of shape B×d → B×F."""
+
+    def __init__(self, parts: Sequence[str]) -> None:
+        unknown = [part for part in parts if part not in PARTS]
+        if unknown or not parts or len(set(parts)) != len(parts):
+            raise UsageError(f"pairing {list(parts)}: choose different parts among {', '.join(PARTS)}")
+        self.parts = tuple(parts)
+
+    @property
+    def interacts(self) -> bool:
+        """Whether any feature depends on both texts at once."""
+        return bool(_MEETING & set(self.parts))
+
+    def width(self, dimension: int) -> int:
+        """F for vectors of width d."""
+        return sum(1 if part in _SCALAR else dimension for part in self.parts)
+
+    def __call__(self, u: Tensor, v: Tensor) -> Tensor:
+        """Features of shape B×F."""
+        made = {
+            "u": lambda: u,
+            "v": lambda: v,
+            "absdiff": lambda: (u - v).abs(),
+            "prod": lambda: u * v,
+            "cosine": lambda: functional.cosine_similarity(u, v, dim=-1, eps=1e-8)[:, None],
+            "euclid": lambda: (u - v).norm(dim=-1, keepdim=True),
+        }
+        return torch.cat([made[part]() for part in self.parts], dim=-1)

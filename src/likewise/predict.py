@@ -1,0 +1,183 @@
+"""Predictor: a loaded model that scores and encodes. `likewise.load(model)` returns one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from likewise.encoders.features import TextFeatures
+from likewise.encoders.sentence import check_precision
+from likewise.encoders.vectors import DEFAULT_BUDGET, VectorCache, encode_texts
+from likewise.errors import DataError, Problem, UsageError
+from likewise.methods.pairs import PairModel, objective_source
+from likewise.records import Relation
+from likewise.store import load_model
+
+MAX_CHARS = 100_000
+Numbers = NDArray[np.float64]
+
+
+class Scores(Mapping[str, "Numbers | list[str]"]):
+    """Answers by relation, one per pair in the order given: numbers on the relation's scale, or labels."""
+
+    def __init__(self, answers: dict[str, Numbers | list[str]], relations: Sequence[Relation], source: dict[str, str]) -> None:
+        self._answers = answers
+        self.relations = tuple(relations)
+        self.source = source
+
+    def __getitem__(self, name: str) -> Numbers | list[str]:
+        if name not in self._answers:
+            raise UsageError(f"no relation {name!r} among the scores; there is {', '.join(self._answers)}")
+        return self._answers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._answers)
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def __repr__(self) -> str:
+        parts = []
+        for relation in self.relations:
+            values = [v if isinstance(v, str) else round(float(v), 3) for v in list(self[relation.name])[:6]]
+            more = ", …" if len(self[relation.name]) > 6 else ""
+            parts.append(f"{relation.name} ({relation.scale}): [{', '.join(map(str, values))}{more}]")
+        return "Scores(" + "; ".join(parts) + ")"
+
+    def rows(self) -> list[dict[str, float | str]]:
+        """One mapping per pair."""
+        columns = {name: list(values) for name, values in self._answers.items()}
+        count = len(next(iter(columns.values()), []))
+        return [
+            {name: v if isinstance(v := values[i], str) else float(v) for name, values in columns.items()}
+            for i in range(count)
+        ]
+
+
+class Predictor:
+    """A model ready to answer: `score` pairs, `encode` texts."""
+
+    def __init__(
+        self,
+        model: PairModel,
+        about: Mapping[str, Any] | None = None,
+        *,
+        precision: str = "fp32",
+        token_budget: int = DEFAULT_BUDGET,
+        cache: int = 100_000,
+    ) -> None:
+        self.model = model.eval()
+        self.about = dict(about or {})
+        self._precision = check_precision(precision)
+        self._token_budget = token_budget
+        self._features = TextFeatures(model.encoder)
+        self._cache = VectorCache(cache)
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """What this model answers."""
+        return self.model.relations
+
+    def source(self, relation: str) -> str:
+        """Whether `cosine` or a `head` answers a relation."""
+        return objective_source(self.model.answering(relation))
+
+    def encode(self, texts: str | Sequence[str], *, progress: Callable[[int], None] | None = None) -> NDArray[np.float32]:
+        """Vectors of texts, N×d (d alone for one string); the same as SentenceTransformer gives."""
+        many = [texts] if isinstance(texts, str) else list(texts)
+        check_texts(many)
+        vectors = encode_texts(
+            self.model.encoder,
+            many,
+            precision=self._precision,
+            token_budget=self._token_budget,
+            features=self._features,
+            progress=progress,
+        )
+        self._features.forget()
+        return vectors[0] if isinstance(texts, str) else vectors
+
+    def score(
+        self,
+        pairs: Any,
+        *,
+        relation: str | Sequence[str] | None = None,
+        source: str | None = None,
+        text_a: str | None = None,
+        text_b: str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Scores:
+        """Score pairs on every relation (or those named): a list of (a, b), a file, a frame, a dataset.
+
+        `source` asks for `cosine` or `head` where a relation has both.
+        """
+        rows = as_pairs(pairs, text_a=text_a, text_b=text_b)
+        check_texts([text for pair in rows for text in pair])
+        names = [relation] if isinstance(relation, str) else list(relation or [r.name for r in self.relations])
+        objectives = [self.model.answering(name, source) for name in names]
+        u, v = self._pair_vectors(rows, progress)
+        answers = {o.relation.name: self.model.answer(o, u, v) for o in objectives}
+        return Scores(answers, [o.relation for o in objectives], {o.relation.name: objective_source(o) for o in objectives})
+
+    def cosines(self, pairs: Sequence[tuple[str, str]], *, progress: Callable[[int], None] | None = None) -> Numbers:
+        """cos(u, v) of pairs, in −1..1."""
+        u, v = self._pair_vectors(list(pairs), progress)
+        return torch.nn.functional.cosine_similarity(u, v, dim=-1).double().cpu().numpy()
+
+    def _pair_vectors(
+        self, rows: Sequence[tuple[str, str]], progress: Callable[[int], None] | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        texts = [text for pair in rows for text in pair]
+        if not texts:
+            width = int(self.model.encoder.get_embedding_dimension() or 0)
+            return torch.zeros(0, width), torch.zeros(0, width)
+        missing = self._cache.missing(texts)
+        if missing:
+            self._cache.put(missing, self.encode(missing, progress=progress))
+        vectors = torch.from_numpy(self._cache.take(texts)).to(self.model.encoder.device)
+        return vectors[0::2], vectors[1::2]
+
+
+def load(
+    model: str | os.PathLike[str] = "default",
+    *,
+    device: str | None = None,
+    precision: str = "fp32",
+    token_budget: int = DEFAULT_BUDGET,
+) -> Predictor:
+    """Load a Likewise folder, a sentence-transformers or transformers folder, a hub id, or 'default'."""
+    loaded, about = load_model(model, device=device)
+    about.setdefault("name", os.fspath(model))
+    return Predictor(loaded, about, precision=precision, token_budget=token_budget)
+
+
+def as_pairs(pairs: Any, *, text_a: str | None = None, text_b: str | None = None) -> list[tuple[str, str]]:
+    """Pairs of strings from a list of couples, or from anything `data.read` takes."""
+    plain = isinstance(pairs, list | tuple) and all(
+        isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(t, str) for t in pair) for pair in pairs
+    )
+    if plain:
+        return [(str(a), str(b)) for a, b in pairs]
+    from likewise.data import read
+
+    source = str(pairs) if isinstance(pairs, Path) else pairs
+    return [(record.a, record.b) for record in read(source, relations=(), text_a=text_a, text_b=text_b)]
+
+
+def check_texts(texts: Sequence[str], *, max_chars: int = MAX_CHARS) -> None:
+    """Refuse what is not text, is empty, or is longer than anyone can mean."""
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise DataError([Problem(f"text {index}", f"is {type(text).__name__}, not a string", "convert it with str()")])
+        if not text.strip():
+            raise DataError([Problem(f"text {index}", "is empty", "leave the pair out")])
+        if len(text) > max_chars:
+            raise DataError(
+                [Problem(f"text {index}", f"has {len(text):,} characters, at most {max_chars:,} are taken", "shorten it")]
+            )

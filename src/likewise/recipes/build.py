@@ -1,0 +1,92 @@
+"""The one place where a recipe's names become objects: encoder, relations, objectives, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sentence_transformers import SentenceTransformer
+
+from likewise.encoders.sentence import load_encoder, without_normalisation
+from likewise.encoders.words import average_encoder, bilstm_encoder
+from likewise.errors import LikewiseError, Problem, RecipeError
+from likewise.losses import make_loss
+from likewise.methods.pairs import Objective
+from likewise.methods.regression import check_zone
+from likewise.recipes.schema import EncoderSpec, ObjectiveSpec, Recipe, RelationSpec, StageSpec
+from likewise.records import Relation
+from likewise.training.settings import FitSettings
+
+
+def build_relations(recipe: Recipe) -> dict[str, Relation]:
+    """The recipe's relations by name."""
+    return {name: _relation(name, spec) for name, spec in recipe.relation.items()}
+
+
+def _relation(name: str, spec: RelationSpec) -> Relation:
+    if spec.kind == "graded":
+        return Relation.graded(name, spec.lo, spec.hi, step=spec.step, metric=spec.metric, description=spec.description)
+    return Relation(
+        name, spec.kind, labels=spec.labels, positions=spec.positions, metric=spec.metric, description=spec.description
+    )
+
+
+def build_objectives(recipe: Recipe, number: int) -> list[Objective]:
+    """The objectives of stage `number`; a problem names its path."""
+    relations = build_relations(recipe)
+    problems: list[Problem] = []
+    objectives: list[Objective] = []
+    for place, spec in enumerate(recipe.stage[number].objective):
+        try:
+            objectives.append(_objective(relations[spec.relation], spec))
+        except LikewiseError as error:
+            problems.append(Problem(f"stage.{number}.objective.{place}", str(error)))
+    if problems:
+        raise RecipeError(problems)
+    return objectives
+
+
+def _objective(relation: Relation, spec: ObjectiveSpec) -> Objective:
+    objective = Objective(
+        relation,
+        spec.head,
+        spec.loss,
+        pairing=spec.pairing,
+        hidden=spec.hidden,
+        floor=spec.floor,
+        weight=spec.weight,
+        allow_blind=spec.allow_blind,
+        options=spec.options(),
+    )
+    objective.codec()
+    make_loss(spec.loss, spec.head, lo=relation.lo, hi=relation.hi, **spec.options())
+    if spec.loss in ("smooth_k2", "translated_relu") and spec.x0 is not None:
+        check_zone(relation, spec.x0)
+    return objective
+
+
+def build_encoder(spec: EncoderSpec, *, device: str | None, seed: int, words: Iterable[str] | None) -> SentenceTransformer:
+    """The encoder a recipe starts from; `words` limits word-vector vocabularies."""
+    if spec.kind == "pretrained":
+        encoder = load_encoder(spec.name, device=device, max_length=spec.max_length)
+        return encoder if spec.normalise else without_normalisation(encoder)
+    if not spec.vectors:
+        raise RecipeError([Problem("encoder.vectors", f"kind {spec.kind!r} needs word vectors", "name their folder or file")])
+    if spec.kind == "bilstm":
+        return bilstm_encoder(
+            spec.vectors,
+            hidden=spec.hidden,
+            words=words,
+            max_length=spec.max_length or 256,
+            train_vectors=spec.train_vectors,
+            seed=seed,
+            device=device,
+        )
+    return average_encoder(spec.vectors, words=words, seed=seed, device=device)
+
+
+def build_settings(
+    stage: StageSpec, *, seed: int, device: str | None = None, precision: str = "fp32", trackers: tuple[str, ...] = ()
+) -> FitSettings:
+    """The optimisation of one stage."""
+    shared = {name: getattr(stage, name) for name in FitSettings.__dataclass_fields__ if name in type(stage).model_fields}
+    return FitSettings(**shared, seed=seed, device=device, precision=precision, trackers=trackers)

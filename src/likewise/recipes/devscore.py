@@ -1,0 +1,87 @@
+"""The dev number a stage is selected by: each relation's metric on each dev set, then the plain mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from likewise.encoders.features import TextFeatures
+from likewise.encoders.vectors import encode_texts
+from likewise.errors import DataError, EvaluationError
+from likewise.evaluation.metrics import compute, get_metric
+from likewise.methods.pairs import PairModel
+from likewise.recipes.schema import StageSpec
+from likewise.records import Record, Relation, nearest_labels
+
+
+@dataclass(frozen=True, slots=True)
+class DevSet:
+    """A named list of rated pairs."""
+
+    name: str
+    records: Sequence[Record]
+
+
+def dev_scorer(stage: StageSpec, sets: Sequence[DevSet], *, precision: str = "fp32") -> Callable[[PairModel], dict[str, float]]:
+    """A function of the model that gives every dev number, and their mean as `score`."""
+    texts = list(dict.fromkeys(text for entry in sets for record in entry.records for text in record.texts))
+    features: list[TextFeatures] = []
+
+    def evaluate(model: PairModel) -> dict[str, float]:
+        if not features:
+            features.append(TextFeatures(model.encoder))
+        vectors = encode_texts(model.encoder, texts, precision=precision, features=features[0])
+        place = {text: row for row, text in enumerate(texts)}
+        numbers: dict[str, float] = {}
+        for entry in sets:
+            rows = [(place[record.a], place[record.b]) for record in entry.records]
+            u, v = vectors[[a for a, _ in rows]], vectors[[b for _, b in rows]]
+            numbers |= _set_numbers(model, stage, entry, u, v)
+        if not numbers:
+            raise DataError("no dev pair carries a rating of any relation that is learnt")
+        signs = {name: value if get_metric(name.split(" ")[0]).higher_is_better else -value for name, value in numbers.items()}
+        return {"score": float(np.mean(list(signs.values()))), **numbers}
+
+    return evaluate
+
+
+def _set_numbers(model: PairModel, stage: StageSpec, entry: DevSet, u: np.ndarray, v: np.ndarray) -> dict[str, float]:
+    numbers = {}
+    for relation in model.relations:
+        gold = [record.values.get(relation.name) for record in entry.records]
+        seen = [row for row, value in enumerate(gold) if value is not None]
+        if not seen:
+            continue
+        metric = stage.select_metric or relation.metric
+        try:
+            numbers[f"{metric} {relation.name} {entry.name}"] = _number(
+                model, relation, metric, stage.select_source, [gold[row] for row in seen], u[seen], v[seen]
+            )
+        except EvaluationError:
+            # Early in training a head may still answer one constant; that step cannot win, and must not end the run.
+            numbers[f"{metric} {relation.name} {entry.name}"] = 0.0
+    return numbers
+
+
+def _number(
+    model: PairModel, relation: Relation, metric: str, source: str | None, gold: list[object], u: np.ndarray, v: np.ndarray
+) -> float:
+    import torch
+
+    left, right = (torch.from_numpy(x).to(model.encoder.device) for x in (u, v))
+    labels = get_metric(metric).kind == "labels"
+    if source == "cosine" and not labels:
+        predicted: object = torch.nn.functional.cosine_similarity(left, right, dim=-1).double().cpu().numpy()
+    else:
+        predicted = model.answer(model.answering(relation.name, source), left, right)
+    if relation.kind == "ordered":
+        if labels and not isinstance(predicted, list):
+            predicted = nearest_labels(relation, np.asarray(predicted))
+        elif not labels:
+            # A dev set may rate the pairs on another, graded scale (NLI selected on STS): numbers stay as they are.
+            gold = [
+                relation.positions[relation.labels.index(value)] if isinstance(value, str) else value for value in gold
+            ]
+    return compute(metric, gold, predicted)  # type: ignore[arg-type]

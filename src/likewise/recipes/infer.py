@@ -1,0 +1,94 @@
+"""A recipe from a table's columns: what `likewise train pairs.csv` runs, printed before it does.
+
+One graded relation is learnt as the shipped `similarity` recipe learns it. Several, or classes, get a head each over
+[u*v; |u−v|], trained together (multi-label).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from likewise.data.reading import infer_relations
+from likewise.errors import DataError, Problem
+from likewise.recipes.reading import shipped_document
+from likewise.recipes.schema import Recipe
+from likewise.records import Relation
+
+_STAGE_KEYS = ("objective", "data", "dev", "filter_against", "name")
+
+
+def infer_document(
+    source: object,
+    *,
+    name: str,
+    declared: Sequence[str] = (),
+    text_a: str | None = None,
+    text_b: str | None = None,
+) -> dict[str, Any]:
+    """A recipe document for one table of rated pairs; `name` is what the recipe calls the table."""
+    relations = infer_relations(source, declared=declared, text_a=text_a, text_b=text_b)
+    if not relations:
+        raise DataError(
+            [Problem(name, "has no column that looks like a rating", "name one: --relation similarity:0..5")]
+        )
+    entry: dict[str, Any] = {"source": name}
+    entry |= {key: value for key, value in (("text_a", text_a), ("text_b", text_b)) if value}
+    stage = {"name": "pairs", "data": [entry], **_stage_defaults(relations), "objective": _objectives(relations)}
+    return {
+        "name": Path(name).name.partition(".")[0] or "pairs",
+        "method": "regression" if len(relations) == 1 else "relations",
+        "encoder": "default",
+        "relation": {relation.name: _relation_table(relation) for relation in relations},
+        "stage": [stage],
+    }
+
+
+def _stage_defaults(relations: Sequence[Relation]) -> dict[str, Any]:
+    shipped = shipped_document("similarity")["stage"][0]
+    settings = {key: value for key, value in shipped.items() if key not in _STAGE_KEYS}
+    if not _alone(relations):
+        settings |= {"epochs": 10, "batch_size": 16, "order": "length", "learning_rate": 5e-5, "head_learning_rate": 1e-3}
+    return settings
+
+
+def _alone(relations: Sequence[Relation]) -> bool:
+    return len(relations) == 1 and relations[0].kind == "graded"
+
+
+def _objectives(relations: Sequence[Relation]) -> list[dict[str, Any]]:
+    if _alone(relations):
+        shipped = shipped_document("similarity")["stage"][0]["objective"]
+        return [{**objective, "relation": relations[0].name} for objective in shipped]
+    made = []
+    for relation in relations:
+        head, loss = ("classes", "cross_entropy") if relation.kind == "classes" else ("distribution", "kl_grid")
+        made.append({"relation": relation.name, "head": head, "loss": loss, "pairing": ["prod", "absdiff"]})
+    return made
+
+
+def _relation_table(relation: Relation) -> dict[str, Any]:
+    if relation.kind == "graded":
+        table: dict[str, Any] = {"lo": relation.lo, "hi": relation.hi}
+        return table if relation.step == 1 else {**table, "step": relation.step}
+    table = {"kind": relation.kind, "labels": list(relation.labels)}
+    return table if relation.kind == "classes" else {**table, "positions": list(relation.positions)}
+
+
+def to_toml(document: Mapping[str, Any]) -> str:
+    """A recipe document as TOML text."""
+    return tomli_w.dumps(_without_none(document))
+
+
+def recipe_toml(recipe: Recipe) -> str:
+    """A validated recipe as TOML, with only what differs from the defaults."""
+    return to_toml(recipe.model_dump(mode="json", exclude_defaults=True))
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_none(entry) for key, entry in value.items() if entry is not None}
+    return [_without_none(entry) for entry in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,112 @@
+"""Recipe files in: shipped ones by name, TOML files by path, overrides by `stage.0.learning_rate=3e-5`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import Problem, RecipeError, UsageError
+from likewise.recipes.schema import Recipe, parse_recipe
+
+
+def shipped_recipes() -> list[str]:
+    """Names of the recipes that come with the package."""
+    folder = resources.files("likewise.recipes")
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def read_recipe(name: str, *, overrides: Sequence[str] = (), encoder: str | None = None, data: str | None = None) -> Recipe:
+    """Read a recipe by shipped name or file, replace its encoder or training data, apply overrides, validate."""
+    document, where = _document(name)
+    return recipe_from(document, where, overrides=overrides, encoder=encoder, data=data)
+
+
+def recipe_from(
+    document: dict[str, Any],
+    where: str,
+    *,
+    overrides: Sequence[str] = (),
+    encoder: str | None = None,
+    data: str | None = None,
+) -> Recipe:
+    """Validate a recipe that is already a mapping, after replacements and overrides."""
+    if encoder is not None:
+        document["encoder"] = {**_as_table(document.get("encoder")), "kind": "pretrained", "name": encoder}
+    if data is not None:
+        for stage in document.get("stage", [])[:1]:
+            stage["data"] = [{"source": data}]
+            stage["dev"] = []
+    for override in overrides:
+        apply_override(document, override)
+    return parse_recipe(document, where)
+
+
+def shipped_document(name: str) -> dict[str, Any]:
+    """The mapping of a shipped recipe."""
+    return _document(name)[0]
+
+
+def _as_table(encoder: Any) -> dict[str, Any]:
+    return dict(encoder) if isinstance(encoder, dict) else {}
+
+
+def _document(name: str) -> tuple[dict[str, Any], str]:
+    path = Path(name)
+    if path.suffix == ".toml":
+        if not path.is_file():
+            raise RecipeError([Problem(name, "no such recipe file", f"shipped recipes: {', '.join(shipped_recipes())}")])
+        return _parse(path.read_bytes(), name), name
+    if name not in shipped_recipes():
+        raise RecipeError(
+            [Problem(name, "is neither a recipe file nor a shipped recipe", f"shipped: {', '.join(shipped_recipes())}")]
+        )
+    return _parse(resources.files("likewise.recipes").joinpath(f"{name}.toml").read_bytes(), name), f"recipe {name}"
+
+
+def _parse(content: bytes, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(content.decode("utf8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RecipeError([Problem(where, f"is not valid TOML ({error})", "fix the line it names")]) from None
+
+
+def apply_override(document: dict[str, Any], override: str) -> None:
+    """Set one value by its path: `stage.0.learning_rate=3e-5`; the value is read as TOML, or as text."""
+    path, equals, text = override.partition("=")
+    if not equals or not path.strip():
+        raise UsageError(f"--set {override!r}: expected PATH=VALUE, for example stage.0.learning_rate=3e-5")
+    set_value(document, path.strip(), _value(text.strip()))
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def set_value(document: Any, path: str, value: Any) -> None:
+    """Set one value by a dotted, zero-based path; tables on the way are made, list entries must exist."""
+    *way, last = path.split(".")
+    place = document
+    for step in way:
+        if isinstance(place, list):
+            place = place[_index(step, place, path)]
+        elif isinstance(place.get(step), dict | list):
+            place = place[step]
+        else:
+            place[step] = {"name": place[step]} if step == "encoder" and isinstance(place.get(step), str) else {}
+            place = place[step]
+    if isinstance(place, list):
+        place[_index(last, place, path)] = value
+    else:
+        place[last] = value
+
+
+def _index(step: str, place: list[Any], path: str) -> int:
+    if not step.isdigit() or int(step) >= len(place):
+        raise UsageError(f"{path}: {step!r} is not an entry of a list of {len(place)}; counting starts at 0")
+    return int(step)

@@ -1,0 +1,190 @@
+"""The shape of a recipe file. Options are documented here, where they are defined.
+
+A recipe is TOML: an encoder, the relations, one or more stages, an evaluation. All problems are reported at once,
+each with its path in one form, zero-based: `stage.0.learning_rate`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from likewise.errors import Problem, RecipeError
+
+
+class Part(BaseModel):
+    """Base of all parts: unknown keys are errors, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RelationSpec(Part):
+    """One question: `lo` and `hi` for a graded one, `labels` for classes, `positions` too if they have an order."""
+
+    kind: Literal["graded", "ordered", "classes"] = "graded"
+    lo: float = 0.0
+    hi: float = 5.0
+    step: float = Field(default=1.0, gt=0)
+    labels: tuple[str, ...] = ()
+    positions: tuple[float, ...] = ()
+    metric: str = Field(default="", description="spearman, pearson, accuracy, …; chosen by kind if empty")
+    description: str = ""
+
+
+class EncoderSpec(Part):
+    """A pretrained checkpoint by name, or word vectors under a BiLSTM or an average."""
+
+    kind: Literal["pretrained", "bilstm", "average"] = "pretrained"
+    name: str = Field(default="default", description="folder, hub id or 'default' (kind pretrained)")
+    vectors: str = Field(default="", description="word vectors: folder or .txt/.vec file (kinds bilstm, average)")
+    hidden: int = Field(default=2048, gt=0, description="LSTM units per direction")
+    train_vectors: bool = False
+    words: Literal["all", "data"] = Field(default="all", description="vocabulary: all vectors, or words of the data")
+    max_length: int | None = Field(default=None, gt=2, description="tokens; longer texts are cut")
+    normalise: bool = Field(default=True, description="keep the checkpoint's own Normalize module, if it has one")
+
+
+class DataSpec(Part):
+    """Rated pairs: a file, a catalogue name such as stsb/train, or a hub id."""
+
+    source: str
+    text_a: str | None = None
+    text_b: str | None = None
+    columns: dict[str, str] = Field(default_factory=dict, description="recipe relation → column or corpus relation")
+    rescale: bool = Field(default=True, description="map a corpus's own range onto the recipe relation's")
+    round: bool = Field(default=False, description="round graded values to the grid, halves to even")
+    weight: float = Field(default=1.0, gt=0, description="how often these rows are drawn, relative to others")
+    noise: float = Field(default=0.0, ge=0, le=1, description="share of labels replaced by another, drawn by the seed")
+    limit: int | None = Field(default=None, gt=0, description="first rows only")
+
+
+class ObjectiveSpec(Part):
+    """What is learnt about one relation."""
+
+    relation: str
+    head: Literal["scalar", "distribution", "classes", "cosine", "contrast"] = "cosine"
+    loss: str = "mse"
+    pairing: tuple[str, ...] = ("u", "v", "absdiff")
+    hidden: int = Field(default=0, ge=0)
+    floor: float = Field(default=0.0, ge=-1, lt=1, description="cosine that the lowest rating maps to: 0 or −1")
+    weight: float = Field(default=1.0, ge=0)
+    allow_blind: bool = False
+    k: float | None = Field(default=None, gt=0)
+    x0: float | None = Field(default=None, ge=0)
+    boundary: Literal["safe", "paper-clamp", "code-mask", "none"] | None = None
+    temperature: float | None = Field(default=None, gt=0)
+    scale: float | None = Field(default=None, gt=0)
+    delta: float | None = Field(default=None, gt=0)
+    positive: float | None = None
+
+    def options(self) -> dict[str, Any]:
+        """The loss's own options that were given."""
+        names = ("k", "x0", "boundary", "temperature", "scale", "delta", "positive")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+class StageSpec(Part):
+    """Data, objectives, what trains, when it stops."""
+
+    name: str = ""
+    data: tuple[DataSpec, ...] = Field(min_length=1)
+    dev: tuple[DataSpec, ...] = ()
+    dev_share: float = Field(default=0.1, gt=0, lt=1, description="share of data split off where no dev is given")
+    objective: tuple[ObjectiveSpec, ...] = Field(min_length=1)
+    filter_against: tuple[str, ...] = Field(
+        default=(), description="evaluation sets whose pairs are dropped from data and dev: sts7, stsb/test, a file"
+    )
+    allow_leak: bool = Field(default=False, description="keep training pairs that stand in filter_against")
+    select_source: Literal["cosine", "head"] | None = Field(default=None, description="score source on dev")
+    select_metric: str = Field(default="", description="spearman, pearson, accuracy, …; the relation's own if empty")
+    schedule: Literal["single", "multi-label", "multi-task"] = "multi-label"
+    shuffle_relations: bool = False
+    epochs: float = Field(default=1, gt=0)
+    max_steps: int | None = Field(default=None, gt=0)
+    batch_size: int = Field(default=16, gt=0, description="pairs per step, over all processes")
+    order: Literal["length", "random", "fixed"] = Field(default="length", description="how rows meet in a batch")
+    token_budget: int | None = Field(default=None, gt=0)
+    accumulation: int = Field(default=1, gt=0)
+    optimiser: Literal["adamw", "sgd"] = "adamw"
+    learning_rate: float = Field(default=2e-5, gt=0)
+    head_learning_rate: float | None = Field(default=None, gt=0)
+    momentum: float = Field(default=0.0, ge=0, lt=1)
+    weight_decay: float = Field(default=0.01, ge=0)
+    layer_decay: float = Field(default=1.0, gt=0, le=1)
+    rate_schedule: Literal["linear", "constant", "cosine", "paper", "code"] = "linear"
+    warmup: float = Field(default=0.1, ge=0, lt=1)
+    clip: float = Field(default=1.0, ge=0, description="gradient norm; 0 is off")
+    freeze: tuple[str, ...] = ()
+    evaluate_every: int | None = Field(default=None, gt=0, description="steps; once per epoch if empty")
+    save_every: int | None = Field(default=None, gt=0, description="steps between checkpoints")
+    patience: int | None = Field(default=None, gt=0, description="evaluations without a better one before stopping")
+    select: bool = Field(default=True, description="keep the best dev step; otherwise the last")
+
+
+class EvaluationSpec(Part):
+    """What is measured at the end."""
+
+    suite: str = ""
+    source: Literal["cosine", "head"] = "cosine"
+    aggregation: Literal["all", "mean", "wmean"] = "all"
+
+
+class Recipe(Part):
+    """A whole recipe."""
+
+    name: str
+    method: str = "regression"
+    description: str = ""
+    seed: int = Field(default=1, ge=0)
+    encoder: EncoderSpec = EncoderSpec()
+    relation: dict[str, RelationSpec] = Field(min_length=1)
+    stage: tuple[StageSpec, ...] = Field(min_length=1)
+    evaluation: EvaluationSpec = EvaluationSpec()
+
+    @field_validator("encoder", mode="before")
+    @classmethod
+    def _encoder_by_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    @field_validator("stage")
+    @classmethod
+    def _known_relations(cls, stages: tuple[StageSpec, ...], info: Any) -> tuple[StageSpec, ...]:
+        known = info.data.get("relation", {})
+        for number, stage in enumerate(stages):
+            for place, objective in enumerate(stage.objective):
+                if known and objective.relation not in known:
+                    raise ValueError(
+                        f"stage.{number}.objective.{place}.relation: {objective.relation!r} is not one of {', '.join(known)}"
+                    )
+        return stages
+
+
+def parse_recipe(data: dict[str, Any], where: str) -> Recipe:
+    """Validate a mapping; every problem at once, with its path."""
+    try:
+        return Recipe.model_validate(data)
+    except ValidationError as error:
+        raise RecipeError([_problem(entry, where) for entry in error.errors()]) from None
+
+
+def _problem(entry: Any, where: str) -> Problem:
+    path = ".".join(str(part) for part in entry["loc"])
+    message = entry["msg"].removeprefix("Value error, ")
+    if entry["type"] == "extra_forbidden":
+        return Problem(f"{where}: {path}", "is not a known key", _nearest(entry["loc"]))
+    found = entry.get("input")
+    shown = f" (found {found!r})" if isinstance(found, str | int | float | bool) else ""
+    return Problem(f"{where}: {path}", message[0].lower() + message[1:] + shown)
+
+
+def _nearest(path: tuple[Any, ...]) -> str:
+    import difflib
+
+    model: Any = Recipe
+    parts: dict[str, Any] = {"stage": StageSpec, "encoder": EncoderSpec, "relation": RelationSpec, "data": DataSpec}
+    parts |= {"dev": DataSpec, "objective": ObjectiveSpec, "evaluation": EvaluationSpec}
+    for step in path[:-1]:
+        model = parts.get(str(step), model)
+    close = difflib.get_close_matches(str(path[-1]), list(model.model_fields), n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(model.model_fields)}"

@@ -1,0 +1,104 @@
+"""A recipe's data entries to records on the recipe's own relations: renamed, rescaled, rounded, made noisy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from likewise.data import find_relations, load, open_table
+from likewise.data.reading import find_named_corpus, find_texts
+from likewise.errors import DataError, Problem
+from likewise.methods.regression import round_half_even
+from likewise.recipes.schema import DataSpec
+from likewise.records import Record, Relation, Value
+
+
+def load_source(
+    spec: DataSpec,
+    relations: Mapping[str, Relation],
+    *,
+    data_dir: str | Path | None = None,
+    tables: Mapping[str, object] | None = None,
+    seed: int = 1,
+    tell: Callable[[str], None] = lambda line: None,
+) -> list[Record]:
+    """The rows of one data entry, with values on the recipe's relations; relations it does not rate are missing.
+
+    `tables` holds frames and lists handed over in Python, by the name the entry uses.
+    """
+    source: object = (tables or {}).get(spec.source, spec.source)
+    stored = stored_relations(spec, source, relations, tell)
+    records = load(
+        source, relations=list(stored.values()), text_a=spec.text_a, text_b=spec.text_b, data_dir=data_dir, limit=spec.limit
+    )
+    moved = [
+        replace(record, values={n: move_value(record.values.get(old.name), old, relations[n], spec) for n, old in stored.items()})
+        for record in records
+    ]
+    return add_noise(moved, relations, spec.noise, seed) if spec.noise else moved
+
+
+def stored_relations(
+    spec: DataSpec, source: object, relations: Mapping[str, Relation], tell: Callable[[str], None]
+) -> dict[str, Relation]:
+    """Recipe relation → the relation as the source stores it (its own name and range)."""
+    named = find_named_corpus(source)
+    if named is not None:
+        own = {relation.name: relation for relation in named[0].relations}
+        found = {name: own[spec.columns.get(name, name)] for name in relations if spec.columns.get(name, name) in own}
+        return found or _none_found(spec, relations, tuple(own))
+    table = open_table(source)
+    columns = {name: spec.columns.get(name, name) for name in relations}
+    found = {name: replace(relations[name], name=column) for name, column in columns.items() if column in table.columns}
+    if found:
+        return found
+    texts = find_texts(table, spec.text_a, spec.text_b)
+    guessed = [relation for relation in find_relations(table, table.columns, texts, ()) if relation.kind == "graded"]
+    wanted = [name for name, relation in relations.items() if relation.kind == "graded"]
+    if len(guessed) == 1 and len(wanted) == 1:
+        tell(f"{spec.source}: column {guessed[0].name!r} ({guessed[0].scale}) is taken as {wanted[0]}")
+        return {wanted[0]: guessed[0]}
+    return _none_found(spec, relations, table.columns)
+
+
+def _none_found(spec: DataSpec, relations: Mapping[str, Relation], there: tuple[str, ...]) -> dict[str, Relation]:
+    raise DataError(
+        [
+            Problem(
+                spec.source,
+                f"rates none of {', '.join(relations)}; it has {', '.join(there)}",
+                "name the column in the recipe (data columns) or with --relation",
+            )
+        ]
+    )
+
+
+def move_value(value: Value | None, old: Relation, new: Relation, spec: DataSpec) -> Value | None:
+    """A stored value on the recipe's relation: labels stay, numbers are mapped lo..hi to lo..hi, then rounded."""
+    if value is None or new.kind != "graded" or isinstance(value, str):
+        return value
+    number = float(value)
+    if spec.rescale and (old.lo, old.hi) != (new.lo, new.hi):
+        number = new.lo + (number - old.lo) * (new.hi - new.lo) / (old.hi - old.lo)
+    if spec.round:
+        number = new.lo + new.step * float(round_half_even(np.array([(number - new.lo) / new.step]))[0])
+    return number
+
+
+def add_noise(records: list[Record], relations: Mapping[str, Relation], share: float, seed: int) -> list[Record]:
+    """Replace a share of the values by another label or grid point, each equally likely."""
+    rng = np.random.default_rng([seed, 77])
+    result = []
+    for record in records:
+        values = dict(record.values)
+        for name, value in values.items():
+            if value is not None and rng.random() < share:
+                relation = relations[name]
+                options: list[Value] = list(relation.labels) or [float(point) for point in relation.grid]
+                others = [option for option in options if option != value]
+                values[name] = others[int(rng.integers(len(others)))]
+        result.append(replace(record, values=values))
+    return result

@@ -1,0 +1,95 @@
+"""One stage's rows: training pairs, dev sets, the leak filter's report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from likewise.data.splits import split_records
+from likewise.errors import DataError
+from likewise.evaluation.leakage import filter_overlap
+from likewise.recipes.build import build_relations
+from likewise.recipes.devscore import DevSet
+from likewise.recipes.leakfilter import evaluation_sets
+from likewise.recipes.schema import DataSpec, Recipe
+from likewise.recipes.sources import load_source
+from likewise.records import Record
+
+if TYPE_CHECKING:
+    from likewise.recipes.run import RunContext
+
+
+@dataclass(frozen=True, slots=True)
+class StageData:
+    """What one stage trains on and is selected by."""
+
+    train: list[Record]
+    weights: list[float] | None
+    dev: tuple[DevSet, ...]
+    leakage: list[str]
+
+    def all_records(self) -> Iterator[Record]:
+        """Training and dev rows."""
+        yield from self.train
+        for entry in self.dev:
+            yield from entry.records
+
+
+def load_stage(recipe: Recipe, number: int, *, context: RunContext) -> StageData:
+    """Read, map, filter and split the rows of stage `number`."""
+    stage = recipe.stage[number]
+    relations = {o.relation: build_relations(recipe)[o.relation] for o in stage.objective}
+
+    def rows(spec: DataSpec) -> list[Record]:
+        return load_source(
+            spec, relations, data_dir=context.data_dir, tables=context.tables, seed=recipe.seed, tell=context.tell
+        )
+
+    train = [(spec, rows(spec)) for spec in stage.data]
+    dev = [(spec, rows(spec)) for spec in stage.dev]
+    leakage: list[str] = []
+    if stage.filter_against:
+        train, dev, leakage = _filter(recipe, number, train, dev, context)
+    records = [record for _, part in train for record in part]
+    if not records:
+        raise DataError(f"stage {number}: no training pairs are left")
+    weights = [spec.weight for spec, part in train for _ in part]
+    sets = tuple(DevSet(spec.source, part) for spec, part in dev)
+    plain = len(set(weights)) == 1
+    if not sets:
+        records, part, clean = split_records(records, stage.dev_share, recipe.seed)
+        sets = (DevSet("split-off dev", part),)
+        plain = True
+        if not clean:
+            leakage.append("dev was split off at random: the rows hang together through shared texts")
+    return StageData(records, None if plain else weights, sets, leakage)
+
+
+def _filter(
+    recipe: Recipe,
+    number: int,
+    train: list[tuple[DataSpec, list[Record]]],
+    dev: list[tuple[DataSpec, list[Record]]],
+    context: RunContext,
+) -> tuple[list[tuple[DataSpec, list[Record]]], list[tuple[DataSpec, list[Record]]], list[str]]:
+    """Drop pairs that stand in the evaluation sets; dev always, training unless the recipe allows the leak."""
+    stage = recipe.stage[number]
+    against = evaluation_sets(stage.filter_against, data_dir=context.data_dir)
+    names = ", ".join(stage.filter_against)
+    lines = []
+    kept_train = []
+    for spec, part in train:
+        kept, _ = filter_overlap(part, against)
+        if stage.allow_leak:
+            lines.append(f"LEAK LET IN: {len(part) - len(kept):,} of {len(part):,} {spec.source} rows stand in {names}")
+            kept = part
+        else:
+            lines.append(f"leak filter: {len(kept):,} of {len(part):,} {spec.source} rows kept, others stand in {names}")
+        kept_train.append((spec, kept))
+    kept_dev = []
+    for spec, part in dev:
+        kept, _ = filter_overlap(part, against)
+        lines.append(f"dev: {len(kept):,} of {len(part):,} {spec.source} rows kept, others stand in {names}")
+        kept_dev.append((spec, kept))
+    return kept_train, kept_dev, lines

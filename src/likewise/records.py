@@ -1,0 +1,312 @@
+"""Relation, Codec and Record: what is asked about a pair, how an answer is written, and the pair itself.
+
+A **Relation** is one question ("how similar, 0 to 5?"). A **Record** is one pair of texts with the answers
+people gave, any of them missing. A **Codec** turns an answer into a training target and a model's output back
+into an answer, and refuses what lies outside the relation's range.
+
+Nothing here imports torch; arrays are numpy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import Problem, UsageError, ValueRangeError
+
+Kind = Literal["graded", "ordered", "classes"]
+Form = Literal["value", "unit", "grid", "class"]
+Value = float | str
+Array = NDArray[np.float64]
+
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One question asked about a pair or a text.
+
+    graded   a number in lo..hi on a grid of `step` (values between grid points are allowed: means of raters)
+    ordered  labels in an order, each at a position on a number line (`positions`, any increasing spacing)
+    classes  labels without an order
+    """
+
+    name: str
+    kind: Kind = "graded"
+    lo: float = 0.0
+    hi: float = 1.0
+    step: float = 1.0
+    labels: tuple[str, ...] = ()
+    positions: tuple[float, ...] = ()
+    metric: str = ""
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise UsageError("a relation needs a name")
+        if self.kind == "graded":
+            self._check_range()
+        else:
+            self._check_labels()
+        if not self.metric:
+            object.__setattr__(self, "metric", "accuracy" if self.kind == "classes" else "spearman")
+
+    def _check_range(self) -> None:
+        if not (math.isfinite(self.lo) and math.isfinite(self.hi) and self.lo < self.hi):
+            raise UsageError(f"relation {self.name!r}: the range {self.lo:g}..{self.hi:g} is empty; lo must be below hi")
+        steps = (self.hi - self.lo) / self.step if self.step > 0 else math.nan
+        if not abs(steps - round(steps)) < 1e-6:
+            raise UsageError(
+                f"relation {self.name!r}: step {self.step:g} does not divide {self.lo:g}..{self.hi:g} evenly"
+            )
+
+    def _check_labels(self) -> None:
+        if len(self.labels) < 2 or len(set(self.labels)) != len(self.labels):
+            raise UsageError(f"relation {self.name!r}: {self.kind} needs at least two different labels")
+        if self.kind == "ordered":
+            positions = self.positions or tuple(float(i) for i in range(len(self.labels)))
+            if len(positions) != len(self.labels) or any(b <= a for a, b in zip(positions, positions[1:], strict=False)):
+                raise UsageError(f"relation {self.name!r}: positions must be increasing, one per label")
+            object.__setattr__(self, "positions", tuple(float(p) for p in positions))
+            object.__setattr__(self, "lo", float(positions[0]))
+            object.__setattr__(self, "hi", float(positions[-1]))
+
+    @classmethod
+    def graded(cls, name: str, lo: float, hi: float, *, step: float = 1.0, **more: Any) -> Self:
+        """A number in lo..hi; a step that does not divide the range falls back to the whole range."""
+        steps = (hi - lo) / step
+        return cls(name, "graded", float(lo), float(hi), step if abs(steps - round(steps)) < 1e-6 else hi - lo, **more)
+
+    @classmethod
+    def ordered(cls, name: str, labels: Sequence[str], positions: Sequence[float] = (), **more: Any) -> Self:
+        """Labels from lowest to highest, at 0, 1, 2, … unless positions are given."""
+        return cls(name, "ordered", labels=tuple(labels), positions=tuple(positions), **more)
+
+    @classmethod
+    def classes(cls, name: str, labels: Sequence[str], **more: Any) -> Self:
+        """Labels without an order."""
+        return cls(name, "classes", labels=tuple(labels), **more)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the command line's form: `similarity:0..5`, `actor:-2..2`, `entailment:no|maybe|yes`.
+
+        `NAME:classes` has no labels yet; readers that see the data fill them in (`data.columns`).
+        """
+        name, colon, spec = text.partition(":")
+        if not colon or not name or not spec:
+            raise UsageError(f"relation {text!r}: expected NAME:lo..hi, NAME:label|label|… or NAME:low<middle<high")
+        if ".." in spec:
+            lo, _, hi = spec.partition("..")
+            try:
+                return cls.graded(name, float(lo), float(hi))
+            except ValueError:
+                raise UsageError(f"relation {text!r}: {spec!r} is not a range of numbers such as 0..5") from None
+        if "<" in spec:
+            return cls.ordered(name, [label.strip() for label in spec.split("<")])
+        return cls.classes(name, [label.strip() for label in spec.split("|")])
+
+    @property
+    def grid(self) -> Array:
+        """The score grid lo, lo+step, …, hi, or the positions of ordered labels. Shape K."""
+        if self.kind == "ordered":
+            return np.asarray(self.positions, dtype=np.float64)
+        if self.kind == "classes":
+            raise UsageError(f"relation {self.name!r} has classes without an order: it has no grid")
+        return np.linspace(self.lo, self.hi, round((self.hi - self.lo) / self.step) + 1)
+
+    @property
+    def scale(self) -> str:
+        """How people read the range: "0..5" or "no | maybe | yes"."""
+        if self.kind == "graded":
+            return f"{self.lo:g}..{self.hi:g}"
+        return (" < " if self.kind == "ordered" else " | ").join(self.labels)
+
+    def check(self, value: object, source: str = "value") -> Value | None:
+        """Return the value in canonical form (float or label), None if missing; raise outside the range."""
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return None
+        if self.kind == "graded":
+            return self._check_number(value, source)
+        if isinstance(value, str) and value in self.labels:
+            return value
+        if self.kind == "ordered" and isinstance(value, int | float) and float(value) in self.positions:
+            return self.labels[self.positions.index(float(value))]
+        raise ValueRangeError(
+            [Problem(source, f"{self.name} {value!r} is not one of {', '.join(self.labels)}", "correct it or leave it empty")]
+        )
+
+    def _check_number(self, value: object, source: str) -> float:
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            number = math.nan
+        if math.isnan(number):
+            raise ValueRangeError(
+                [Problem(source, f"{self.name} {value!r} is not a number", "correct it or leave it empty")]
+            )
+        if not self.lo - _TOLERANCE <= number <= self.hi + _TOLERANCE:
+            raise ValueRangeError(
+                [
+                    Problem(
+                        source,
+                        f"{self.name} '{value}' is outside {self.lo:g} to {self.hi:g}",
+                        f"correct it, leave it empty, or widen the relation ({self.name}:lo..hi)",
+                    )
+                ]
+            )
+        return min(max(number, self.lo), self.hi)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready form that `from_dict` reads back equal."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "lo": self.lo,
+            "hi": self.hi,
+            "step": self.step,
+            "labels": list(self.labels),
+            "positions": list(self.positions),
+            "metric": self.metric,
+            "description": self.description,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`."""
+        return cls(**{**data, "labels": tuple(data.get("labels", ())), "positions": tuple(data.get("positions", ()))})
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """Gold value ↔ training target ↔ reported value, for one relation.
+
+    value  the number itself (graded) or the label's position (ordered); shape ()
+    unit   the number on [floor, 1], lo → floor, hi → 1, as a cosine target; shape ()
+    grid   weights on the two grid points around the number, so that grid·target = number; shape (K,)
+    class  the label's index; shape ()
+
+    `senteval` keeps SentEval's encoder, which assumes a grid 1..K and drops the mass of values below 1 (METHODS 0.8).
+    """
+
+    relation: Relation
+    form: Form
+    floor: float = 0.0
+    senteval: bool = False
+
+    def __post_init__(self) -> None:
+        if self.form == "class" and not self.relation.labels:
+            raise UsageError(f"relation {self.relation.name!r} is graded: it has no classes")
+        if self.form != "class" and self.relation.kind == "classes":
+            raise UsageError(f"relation {self.relation.name!r} has classes without an order: use a classes head")
+
+    @property
+    def width(self) -> int:
+        """Number of target columns: K for grid, 1 otherwise."""
+        return len(self.relation.grid) if self.form == "grid" else 1
+
+    def encode(self, value: object, source: str = "value") -> Array:
+        """Target of one value, shape (width,); all NaN where the value is missing."""
+        value = self.relation.check(value, source)
+        if value is None:
+            return np.full(self.width, np.nan)
+        if self.form == "class":
+            return np.array([self.relation.labels.index(str(value))], dtype=np.float64)
+        number = self._number(value)
+        if self.form == "value":
+            return np.array([number])
+        if self.form == "unit":
+            share = (number - self.relation.lo) / (self.relation.hi - self.relation.lo)
+            return np.array([self.floor + (1.0 - self.floor) * share])
+        return self._spread(number)
+
+    def encode_many(self, values: Sequence[object], sources: Sequence[str] | None = None) -> Array:
+        """Targets of many values, shape (N, width)."""
+        if sources is None:
+            return np.stack([self.encode(value) for value in values]) if values else np.zeros((0, self.width))
+        return np.stack([self.encode(v, s) for v, s in zip(values, sources, strict=True)])
+
+    def decode(self, target: Array) -> Array | list[str]:
+        """Reported values of targets or outputs, shape (N, width) or (N,): numbers, or labels for classes.
+
+        Numbers outside the range are moved to its nearest end; NaN stays NaN.
+        """
+        rows = np.asarray(target, dtype=np.float64)
+        if self.form == "class":
+            index = rows.argmax(axis=-1) if rows.ndim == 2 and rows.shape[1] > 1 else rows.reshape(-1).astype(int)
+            return [self.relation.labels[int(i)] for i in index]
+        if self.form == "grid":
+            numbers = rows.reshape(-1, self.width) @ self.relation.grid
+        elif self.form == "unit":
+            share = (rows.reshape(-1) - self.floor) / (1.0 - self.floor)
+            numbers = self.relation.lo + share * (self.relation.hi - self.relation.lo)
+        else:
+            numbers = rows.reshape(-1)
+        return np.clip(numbers, self.relation.lo, self.relation.hi)
+
+    def _number(self, value: Value) -> float:
+        if self.relation.kind == "ordered":
+            return self.relation.positions[self.relation.labels.index(str(value))]
+        return float(value)
+
+    def _spread(self, number: float) -> Array:
+        if self.senteval:
+            return _senteval_spread(number, len(self.relation.grid))
+        grid = self.relation.grid
+        target = np.zeros(len(grid))
+        upper = int(np.searchsorted(grid, number, side="right"))
+        if upper >= len(grid):
+            target[-1] = 1.0
+            return target
+        low, high = grid[upper - 1], grid[upper]
+        share = (number - low) / (high - low)
+        target[upper - 1], target[upper] = 1.0 - share, share
+        return target
+
+
+def _senteval_spread(number: float, size: int) -> Array:
+    target = np.zeros(size)
+    for index in range(size):
+        if index + 1 == math.floor(number) + 1:
+            target[index] = number - math.floor(number)
+        if index + 1 == math.floor(number):
+            target[index] = math.floor(number) - number + 1
+    return target
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One pair of texts (or one text) with the answers people gave; a relation that is absent is missing.
+
+    `source` says where it stands ("pairs.csv:812"); `subset` names its part of an evaluation set; `links` are
+    phrase alignments as ((start, end), (start, end)) in words, half-open.
+    """
+
+    texts: tuple[str, ...]
+    values: Mapping[str, Value | None] = field(default_factory=dict)
+    source: str = ""
+    subset: str = ""
+    language: str = ""
+    links: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
+
+    @property
+    def a(self) -> str:
+        """The first text."""
+        return self.texts[0]
+
+    @property
+    def b(self) -> str:
+        """The second text."""
+        return self.texts[1]
+
+
+def nearest_labels(relation: Relation, numbers: Array) -> list[str]:
+    """The ordered relation's label nearest to each number; ties go to the lower label."""
+    grid = relation.grid
+    index = np.abs(np.asarray(numbers, dtype=np.float64)[:, None] - grid[None, :]).argmin(axis=1)
+    return [relation.labels[int(i)] for i in index]

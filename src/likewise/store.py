@@ -1,0 +1,145 @@
+"""Model folders: save and load. A folder is a sentence-transformers folder with `likewise/` beside it.
+
+    my-model/
+      modules.json, model.safetensors, tokenizer…   loads anywhere with SentenceTransformer("my-model")
+      likewise/model.json                           relations, objectives, recipe, versions, data, measurements
+      likewise/heads.safetensors                    every trained head
+      README.md                                     a model card written from what was measured
+
+Saving the folder again through sentence-transformers drops `likewise/`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
+
+from likewise.encoders.resolve import resolve
+from likewise.encoders.sentence import load_encoder
+from likewise.errors import ModelError, UsageError
+from likewise.methods.pairs import Objective, PairModel, objective_source
+from likewise.records import Relation
+
+FORMAT = 1
+RAW_RELATION = Relation(
+    "similarity", lo=-1.0, hi=1.0, step=2.0, description="cosine of the two vectors of an encoder without heads"
+)
+
+
+def save_model(model: PairModel, folder: str | os.PathLike[str], *, about: Mapping[str, Any], overwrite: bool = False) -> Path:
+    """Write a model folder aside and rename it into place; `about` goes into model.json and the card."""
+    target = Path(folder)
+    if target.exists() and not overwrite:
+        raise UsageError(f"{target} exists already; choose another --output or pass --overwrite")
+    aside = target.with_name(target.name + ".partial")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    model.encoder.save(str(aside), create_model_card=False)
+    own = aside / "likewise"
+    own.mkdir()
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.heads.state_dict().items()}
+    save_file(weights, own / "heads.safetensors")
+    document = {
+        "format": FORMAT,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions(),
+        "relations": [relation.to_dict() for relation in model.relations],
+        "objectives": [objective_to_dict(objective) for objective in model.objectives],
+        "source": {r.name: objective_source(model.answering(r.name)) for r in model.relations},
+        **about,
+    }
+    (own / "model.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf8")
+    (aside / "README.md").write_text(model_card(target.name, document), encoding="utf8")
+    if target.exists():
+        shutil.rmtree(target)
+    aside.rename(target)
+    return target
+
+
+def load_model(name: str | os.PathLike[str], *, device: str | None = None) -> tuple[PairModel, dict[str, Any]]:
+    """Load a Likewise folder, or any encoder as a raw model that answers `similarity` by cosine."""
+    encoder = load_encoder(name, device=device)
+    where = Path(resolve(name))
+    if not (where / "likewise" / "model.json").is_file():
+        return PairModel(encoder, [Objective(RAW_RELATION, "cosine", "mse", floor=-1.0)]).eval(), {"raw": True}
+    document = _read_document(where / "likewise" / "model.json")
+    return _with_heads(encoder, where, document), document
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: cannot be read ({error}); the folder is damaged: copy or train it again") from error
+    if document.get("format") != FORMAT:
+        raise ModelError(f"{path}: format {document.get('format')!r}, this version reads {FORMAT}; upgrade likewise")
+    return document
+
+
+def _with_heads(encoder: SentenceTransformer, where: Path, document: Mapping[str, Any]) -> PairModel:
+    try:
+        objectives = [objective_from_dict(entry) for entry in document["objectives"]]
+        model = PairModel(encoder, objectives)
+        model.heads.load_state_dict(load_file(where / "likewise" / "heads.safetensors", device=str(encoder.device)))
+    except (OSError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(f"{where}/likewise: heads cannot be loaded ({reason}); copy or train the model again") from error
+    return model.eval()
+
+
+def objective_to_dict(objective: Objective) -> dict[str, Any]:
+    """A JSON-ready objective."""
+    entry = asdict(objective)
+    entry["relation"] = objective.relation.to_dict()
+    entry["options"] = dict(objective.options)
+    return {**entry, "pairing": list(objective.pairing)}
+
+
+def objective_from_dict(entry: Mapping[str, Any]) -> Objective:
+    """The inverse of `objective_to_dict`."""
+    return Objective(**{**entry, "relation": Relation.from_dict(entry["relation"]), "pairing": tuple(entry["pairing"])})
+
+
+def versions() -> dict[str, str]:
+    """Versions that a number depends on."""
+    names = ("likewise", "torch", "transformers", "sentence-transformers", "tokenizers", "numpy")
+    found = {"python": platform.python_version()}
+    for name in names:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "not installed as a package"
+    return found
+
+
+def model_card(name: str, document: Mapping[str, Any]) -> str:
+    """The README of a model folder, from what was measured and nothing else."""
+    lines = ["---", "library_name: sentence-transformers", "tags: [likewise, sentence-similarity]", "---", f"# {name}", ""]
+    lines += ["Trained with Likewise. It answers:", "", "| relation | scale | answered by | description |", "|---|---|---|---|"]
+    for entry in document["relations"]:
+        relation = Relation.from_dict(entry)
+        source = document["source"][relation.name]
+        lines.append(f"| {relation.name} | {relation.scale} | {source} | {relation.description or '–'} |")
+    lines += ["", "```python", "import likewise", f'model = likewise.load("{name}")']
+    lines += ['model.score([("first text", "second text")])', "```", ""]
+    for stage in document.get("stages", []):
+        best = stage.get("best_value")
+        lines.append(
+            f"- stage `{stage['name']}`: {stage['pairs']:,} pairs, {stage['steps']:,} steps"
+            + (f", best dev score {best:.4f} at step {stage['best_step']:,}" if best is not None else "")
+        )
+        lines += [f"  - {line}" for line in stage.get("leakage", [])]
+    lines += ["", "Loads with `SentenceTransformer` too; heads in `likewise/` are ignored there, and lost on saving again.", ""]
+    return "\n".join(lines)

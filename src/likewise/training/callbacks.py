@@ -1,0 +1,191 @@
+"""What happens around the Trainer's steps: seeding, the epoch's batches, dev evaluation, checkpoints, progress.
+
+State that matters for resuming lives in one place, `RunState`, which every checkpoint carries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from likewise.errors import EvaluationError
+from likewise.methods.pairs import PairModel
+from likewise.training.checkpoints import complete_checkpoints, read_state, restore_optimiser, save_weights, write_checkpoint
+from likewise.training.loader import StepSampler
+from likewise.training.settings import FitSettings
+
+Evaluate = Callable[[PairModel], Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class FitEvent:
+    """Something a caller may show: a step, an evaluation, a checkpoint."""
+
+    kind: str
+    step: int
+    total: int
+    values: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RunState:
+    """What selection and early stopping remember."""
+
+    best_step: int = -1
+    best_value: float = -math.inf
+    since_best: int = 0
+    stopped: bool = False
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+class SeedSteps(TrainerCallback):
+    """Seed per (seed, step, rank), so that a resumed step draws the same dropout, and pick the epoch's batches."""
+
+    def __init__(self, sampler: StepSampler, settings: FitSettings, updates_per_epoch: int, rank: int) -> None:
+        self._sampler, self._settings, self._rank = sampler, settings, rank
+        self._updates_per_epoch = updates_per_epoch
+
+    def on_epoch_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Walk the batches of this epoch."""
+        self._sampler.set_epoch(state.global_step // self._updates_per_epoch)
+
+    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Make the step's randomness a function of its number."""
+        words = np.random.SeedSequence([self._settings.seed, state.global_step, self._rank]).generate_state(1)
+        torch.manual_seed(int(words[0]))
+
+
+class SelectAndSave(TrainerCallback):
+    """Evaluate on dev, remember the best, stop early, write checkpoints, and restore all that on resume."""
+
+    def __init__(
+        self,
+        model: PairModel,
+        run: Path,
+        settings: FitSettings,
+        *,
+        total: int,
+        evaluate_every: int,
+        save_every: int,
+        evaluate: Evaluate | None,
+        metric: str,
+        resume: Path | None,
+        writes: bool,
+        emit: Callable[[FitEvent], None],
+    ) -> None:
+        self.state = RunState()
+        self._model, self._run, self._settings = model, run, settings
+        self._total, self._evaluate_every, self._save_every = total, evaluate_every, save_every
+        self._evaluate, self._metric = evaluate, metric
+        self._resume, self._writes, self._emit = resume, writes, emit
+        self.log: Callable[[dict[str, float]], None] = lambda values: None
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        optimizer: Any = None,
+        lr_scheduler: Any = None,
+        **_: Any,
+    ) -> None:
+        """Restore what the Trainer does not: our optimiser file, the rate schedule, the selection state."""
+        if self._resume is None:
+            return
+        saved = read_state(self._resume)
+        restore_optimiser(optimizer, self._resume, saved["optimiser"])
+        lr_scheduler.load_state_dict(saved["rate_schedule"])
+        self.state = RunState(**saved["run"])
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        optimizer: Any = None,
+        lr_scheduler: Any = None,
+        **_: Any,
+    ) -> TrainerControl:
+        """Evaluate and checkpoint when due."""
+        step = state.global_step
+        last = step >= self._total
+        if self._evaluate is not None and (last or step % self._evaluate_every == 0):
+            self._select(step)
+            control.should_training_stop = control.should_training_stop or self.state.stopped
+        if self._writes and (step % self._save_every == 0 or control.should_training_stop) and not last:
+            self._checkpoint(state, optimizer, lr_scheduler)
+        return control
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: Any
+    ) -> None:
+        """Pass the loss on; a loss that is not a number ends the run with a remedy."""
+        loss = (logs or {}).get("loss")
+        if loss is None:
+            return
+        if not math.isfinite(float(loss)):
+            raise EvaluationError(
+                f"the loss became {loss} before step {state.global_step}; lower learning_rate, set clip, or use fp32"
+            )
+        rate = float((logs or {}).get("learning_rate", 0.0))
+        self._emit(FitEvent("step", state.global_step, self._total, {"loss": float(loss), "learning_rate": rate}))
+
+    def _select(self, step: int) -> None:
+        values = _from_rank_zero({name: float(v) for name, v in self._evaluate(self._model).items()})  # type: ignore[misc]
+        run = self.state
+        run.history.append({"step": step, **values})
+        self.log({f"dev_{name}": value for name, value in values.items()})
+        self._emit(FitEvent("evaluate", step, self._total, values))
+        value = values[self._metric]
+        if value > run.best_value:
+            run.best_value, run.best_step, run.since_best = value, step, 0
+            if self._writes and self._settings.select:
+                save_weights(self._model, best_file(self._run, step))
+        else:
+            run.since_best += 1
+            run.stopped = self._settings.patience is not None and run.since_best >= self._settings.patience
+
+    def _checkpoint(self, state: TrainerState, optimizer: Any, lr_scheduler: Any) -> None:
+        optimiser = getattr(optimizer, "optimizer", optimizer)
+        aside = self._run / "trainer_state.partial"
+        state.save_to_json(str(aside))
+        write_checkpoint(
+            self._run,
+            state.global_step,
+            model=self._model,
+            optimiser=optimiser,
+            state={"run": asdict(self.state), "rate_schedule": lr_scheduler.state_dict()},
+            trainer_state=aside.read_text(encoding="utf8"),
+        )
+        aside.unlink()
+        self._drop_old_bests()
+        self._emit(FitEvent("checkpoint", state.global_step, self._total))
+
+    def _drop_old_bests(self) -> None:
+        """Keep the best files that a checkpoint may still be resumed into."""
+        needed = {self.state.best_step}
+        needed |= {int(read_state(folder)["run"]["best_step"]) for folder in complete_checkpoints(self._run)}
+        for file in self._run.glob("best-*.safetensors"):
+            if int(file.stem.partition("-")[2]) not in needed:
+                file.unlink()
+
+
+def best_file(run: Path, step: int) -> Path:
+    """Where the weights of the best dev step lie."""
+    return run / f"best-{step:08d}.safetensors"
+
+
+def _from_rank_zero(values: dict[str, float]) -> dict[str, float]:
+    """All processes decide on process zero's numbers, or they would stop at different steps."""
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return values
+    box = [values]
+    torch.distributed.broadcast_object_list(box, src=0)
+    return box[0]

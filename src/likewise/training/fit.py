@@ -1,0 +1,222 @@
+"""One `fit()` for every method: transformers' Trainer over one nn.Module, resumable bit for bit.
+
+Of the Trainer only the public `get_train_dataloader` is overridden. Its own checkpoints are pickles and are switched
+off; `callbacks.SelectAndSave` writes ours. Run folder: checkpoint-*, best-*.safetensors, final.safetensors, done.json.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+from transformers import PrinterCallback, Trainer, TrainingArguments
+
+from likewise.data.writing import write_json_aside
+from likewise.encoders.features import TextFeatures
+from likewise.methods.pairs import PairModel
+from likewise.records import Record
+from likewise.training.callbacks import Evaluate, FitEvent, RunState, SeedSteps, SelectAndSave, best_file
+from likewise.training.checkpoints import complete_checkpoints, load_weights, read_state, save_weights
+from likewise.training.loader import Collate, PairDataset, StepSampler
+from likewise.training.optimiser import make_optimiser, make_rate_schedule
+from likewise.training.settings import FitSettings
+
+
+@dataclass(frozen=True, slots=True)
+class FitPlan:
+    """What a run will do, known before its first step."""
+
+    pairs: int
+    steps_per_epoch: int
+    steps: int
+    relations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FitReport:
+    """What a run did."""
+
+    steps: int
+    pairs: int
+    seconds: float
+    best_step: int
+    best_value: float | None
+    history: list[dict[str, float]]
+
+
+class _StepTrainer(Trainer):
+    """The Trainer, fed by our loader."""
+
+    def __init__(self, *, loader: DataLoader[Any], **rest: Any) -> None:
+        super().__init__(**rest)
+        self._loader = loader
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """Our batches; not passed through accelerate, which would shard them a second time."""
+        return self._loader
+
+
+def fit(
+    model: PairModel,
+    records: Sequence[Record],
+    *,
+    settings: FitSettings,
+    run: Path,
+    evaluate: Evaluate | None = None,
+    metric: str = "",
+    weights: Sequence[float] | None = None,
+    resume: bool = False,
+    emit: Callable[[FitEvent], None] = lambda event: None,
+) -> FitReport:
+    """Train a model on records and leave its best (or last) weights in it.
+
+    `evaluate` gives dev numbers for the model, `metric` names the one to maximise. `run` holds checkpoints; with
+    `resume` the newest complete one is continued. A finished run is not repeated: its weights are loaded.
+    """
+    run.mkdir(parents=True, exist_ok=True)
+    if resume and (run / "done.json").is_file():
+        load_weights(model, run / "final.safetensors")
+        return FitReport(**json.loads((run / "done.json").read_text(encoding="utf8")))
+    started = time.monotonic()
+    loader, sampler, arguments = _prepare(model, records, settings, run, weights)
+    updates = math.ceil(len(sampler) / settings.accumulation)
+    total = settings.max_steps or math.ceil(updates * settings.epochs)
+    found = complete_checkpoints(run)[-1:] if resume else []
+    keeper = SelectAndSave(
+        model,
+        run,
+        settings,
+        total=total,
+        evaluate_every=settings.evaluate_every or updates,
+        save_every=settings.save_every or min(updates, 500),
+        evaluate=evaluate,
+        metric=metric,
+        resume=found[0] if found else None,
+        writes=arguments.process_index == 0,
+        emit=emit,
+    )
+    finished = _already_stopped(found)
+    if finished is None:
+        seeder = SeedSteps(sampler, settings, updates, arguments.process_index)
+        _train(model, loader, arguments, settings, total, [seeder, keeper], found)
+        finished = keeper.state
+    if finished.best_step >= 0 and settings.select:
+        _wait_for_others()
+        load_weights(model, best_file(run, finished.best_step))
+    report = FitReport(
+        steps=total if not finished.stopped else int(finished.history[-1]["step"]),
+        pairs=len(records),
+        seconds=time.monotonic() - started,
+        best_step=finished.best_step,
+        best_value=finished.best_value if finished.best_step >= 0 else None,
+        history=finished.history,
+    )
+    if arguments.process_index == 0:
+        save_weights(model, run / "final.safetensors")
+        write_json_aside(run / "done.json", asdict(report))
+    _wait_for_others()
+    return report
+
+
+def plan(model: PairModel, records: Sequence[Record], settings: FitSettings, weights: Sequence[float] | None = None) -> FitPlan:
+    """Count steps without training: what is printed before step 0 and by --dry-run."""
+    names = tuple(relation.name for relation in model.relations)
+    lengths = [max(len(text) for text in record.texts) for record in records]
+    updates = math.ceil(len(StepSampler(lengths, names, settings, weights=weights)) / settings.accumulation)
+    return FitPlan(len(records), updates, settings.max_steps or math.ceil(updates * settings.epochs), names)
+
+
+def _prepare(
+    model: PairModel, records: Sequence[Record], settings: FitSettings, run: Path, weights: Sequence[float] | None
+) -> tuple[DataLoader[Any], StepSampler, TrainingArguments]:
+    arguments = _arguments(settings, run)
+    dataset = PairDataset(records, model.objectives, weights=weights)
+    features = TextFeatures(model.encoder)
+    features.add(text for pair in dataset.texts for text in pair)
+    lengths = [max(features.length(text) for text in pair) for pair in dataset.texts]
+    sampler = StepSampler(
+        lengths,
+        [relation.name for relation in model.relations],
+        settings,
+        weights=weights,
+        rank=arguments.process_index,
+        world=arguments.world_size,
+    )
+    collate = Collate(dataset, features, chunked=arguments.device.type == "cpu")
+    return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate), sampler, arguments
+
+
+def _arguments(settings: FitSettings, run: Path) -> TrainingArguments:
+    if "tensorboard" in settings.trackers:
+        os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(run / "tensorboard"))
+    arguments = TrainingArguments(
+        output_dir=str(run),
+        per_device_train_batch_size=settings.batch_size,
+        gradient_accumulation_steps=settings.accumulation,
+        num_train_epochs=settings.epochs,
+        max_steps=settings.max_steps or -1,
+        max_grad_norm=settings.clip,
+        save_strategy="no",
+        eval_strategy="no",
+        logging_steps=10,
+        logging_nan_inf_filter=False,
+        report_to=list(settings.trackers) or "none",
+        seed=settings.seed,
+        bf16=settings.precision == "bf16",
+        fp16=settings.precision == "fp16",
+        use_cpu=settings.device == "cpu",
+        remove_unused_columns=False,
+        disable_tqdm=True,
+        dataloader_pin_memory=False,
+    )
+    # One process uses one GPU: torchrun is the way to many, nn.DataParallel cannot split our batches.
+    arguments._n_gpu = min(arguments.n_gpu, 1)
+    return arguments
+
+
+def _train(
+    model: PairModel,
+    loader: DataLoader[Any],
+    arguments: TrainingArguments,
+    settings: FitSettings,
+    total: int,
+    callbacks: list[Any],
+    found: list[Path],
+) -> None:
+    model.to(arguments.device)
+    optimiser = make_optimiser(model, settings)
+    trainer = _StepTrainer(
+        loader=loader,
+        model=model,
+        args=arguments,
+        optimizers=(optimiser, make_rate_schedule(optimiser, settings, total)),
+        callbacks=callbacks,
+    )
+    trainer.remove_callback(PrinterCallback)
+    callbacks[1].log = trainer.log
+    with warnings.catch_warnings():
+        # LambdaLR cannot know that the optimiser's own state was restored before its first step.
+        warnings.filterwarnings("ignore", message="Detected call of `lr_scheduler.step", category=UserWarning)
+        trainer.train(resume_from_checkpoint=str(found[0]) if found else None)
+
+
+def _already_stopped(found: list[Path]) -> RunState | None:
+    """The state of a checkpoint that was written by the step that stopped the run."""
+    if not found:
+        return None
+    state = RunState(**read_state(found[0])["run"])
+    return state if state.stopped else None
+
+
+def _wait_for_others() -> None:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.barrier()

@@ -1,0 +1,145 @@
+"""Records to batches: targets encoded once, texts tokenized once, every distinct text of a batch encoded once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import Dataset, Sampler
+
+from likewise.data.batching import training_batches
+from likewise.encoders.features import TextFeatures
+from likewise.errors import DataError, UsageError
+from likewise.methods.pairs import Objective
+from likewise.records import Record
+from likewise.schedules import relations_of_steps, steps_per_batch
+from likewise.training.settings import FitSettings
+
+# A row of a step: its number, the relations the step trains, and whether it only fills an empty rank.
+Item = tuple[int, tuple[str, ...], bool]
+# Chunks of one batch may differ this much in length before a new chunk is opened (CPU; a GPU takes one chunk).
+_CHUNK_GROWTH = 1.3
+_CHUNK_MINIMUM = 8
+
+
+class PairDataset(Dataset[Item]):
+    """Pairs with one target table per head, held in memory; an item is only its own address."""
+
+    def __init__(
+        self, records: Sequence[Record], objectives: Sequence[Objective], *, weights: Sequence[float] | None = None
+    ) -> None:
+        if not records:
+            raise DataError("no training pairs are left: check the files, the splits and the leak filter's report")
+        self.texts = [record.texts for record in records]
+        self.weights = weights
+        self.targets: dict[str, NDArray[np.float64]] = {}
+        sources = [record.source for record in records]
+        for objective in objectives:
+            values = [record.values.get(objective.relation.name) for record in records]
+            self.targets[objective.head_key] = objective.codec().encode_many(values, sources)
+        for objective in objectives:
+            if np.isnan(self.targets[objective.head_key][:, 0]).all():
+                raise DataError(f"relation {objective.relation.name!r} has no rating in any training pair")
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, item: Item) -> Item:  # type: ignore[override]
+        return item
+
+
+class StepSampler(Sampler[list[Item]]):
+    """The steps of an epoch: global batches, repeated per relation for multi-task, sliced by rank."""
+
+    def __init__(
+        self,
+        lengths: Sequence[int],
+        relations: Sequence[str],
+        settings: FitSettings,
+        *,
+        weights: Sequence[float] | None = None,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        self._lengths = lengths
+        self._relations = tuple(relations)
+        self._settings = settings
+        self._weights = weights
+        self._rank, self._world = rank, world
+        self._epoch = 0
+        if settings.schedule == "multi-task" and settings.accumulation != 1:
+            raise UsageError("schedule 'multi-task' takes one step per relation: accumulation must be 1")
+        self._steps = len(self._batches(0)) * steps_per_batch(settings.schedule, self._relations)
+
+    def _batches(self, epoch: int) -> list[list[int]]:
+        chosen = self._settings
+        return training_batches(
+            self._lengths,
+            batch_size=chosen.batch_size,
+            seed=chosen.seed,
+            epoch=epoch,
+            order=chosen.order,
+            token_budget=chosen.token_budget,
+            weights=self._weights,
+        )
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch that the next iteration walks through."""
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def __iter__(self) -> Iterator[list[Item]]:
+        chosen = self._settings
+        for number, rows in enumerate(self._batches(self._epoch)):
+            mine = rows[self._rank :: self._world]
+            for active in relations_of_steps(
+                chosen.schedule,
+                self._relations,
+                seed=chosen.seed,
+                batch=self._epoch * self._steps + number,
+                shuffle=chosen.shuffle_relations,
+            ):
+                yield [(row, active, False) for row in mine] or [(rows[0], active, True)]
+
+
+class Collate:
+    """Rows of a step → PairModel.forward's arguments."""
+
+    def __init__(self, dataset: PairDataset, features: TextFeatures, *, chunked: bool) -> None:
+        self._dataset = dataset
+        self._features = features
+        self._chunked = chunked
+
+    def __call__(self, items: Sequence[Item]) -> dict[str, Any]:
+        rows = [row for row, _, _ in items]
+        pairs = [self._dataset.texts[row] for row in rows]
+        distinct = sorted({text for pair in pairs for text in pair}, key=lambda text: (self._features.length(text), text))
+        place = {text: index for index, text in enumerate(distinct)}
+        targets = {key: torch.from_numpy(table[rows]).float() for key, table in self._dataset.targets.items()}
+        if items[0][2]:
+            targets = {key: torch.full_like(target, torch.nan) for key, target in targets.items()}
+        return {
+            "chunks": [self._features.batch(chunk) for chunk in self._chunks(distinct)],
+            "a": torch.tensor([place[pair[0]] for pair in pairs]),
+            "b": torch.tensor([place[pair[1]] for pair in pairs]),
+            "targets": targets,
+            "active": list(items[0][1]),
+        }
+
+    def _chunks(self, distinct: list[str]) -> Iterator[list[str]]:
+        """Cut length-sorted texts where padding would grow; on a GPU one chunk is faster."""
+        if not self._chunked:
+            yield distinct
+            return
+        chunk: list[str] = []
+        for text in distinct:
+            if len(chunk) >= _CHUNK_MINIMUM and self._features.length(text) > _CHUNK_GROWTH * self._features.length(chunk[0]):
+                yield chunk
+                chunk = []
+            chunk.append(text)
+        yield chunk

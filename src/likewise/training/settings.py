@@ -1,0 +1,43 @@
+"""What a training run may be told. Built from a recipe by `recipes.build`; nothing here reads a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from likewise.data.batching import Order
+from likewise.schedules import ScheduleName
+
+RateSchedule = Literal["linear", "constant", "cosine", "paper", "code"]
+
+
+@dataclass(frozen=True, slots=True)
+class FitSettings:
+    """One stage's optimisation; every field has the meaning of its recipe key."""
+
+    epochs: float = 1.0
+    batch_size: int = 16
+    learning_rate: float = 2e-5
+    head_learning_rate: float | None = None
+    optimiser: Literal["adamw", "sgd"] = "adamw"
+    momentum: float = 0.0
+    weight_decay: float = 0.01
+    layer_decay: float = 1.0
+    rate_schedule: RateSchedule = "linear"
+    warmup: float = 0.1
+    clip: float = 1.0
+    accumulation: int = 1
+    order: Order = "length"
+    token_budget: int | None = None
+    schedule: ScheduleName = "multi-label"
+    shuffle_relations: bool = False
+    freeze: tuple[str, ...] = ()
+    evaluate_every: int | None = None
+    save_every: int | None = None
+    patience: int | None = None
+    select: bool = True
+    max_steps: int | None = None
+    seed: int = 1
+    precision: str = "fp32"
+    device: str | None = None
+    trackers: tuple[str, ...] = ()

@@ -1,0 +1,276 @@
+"""Suites: aggregation by hand-computed numbers, one call for all pairs, the protocol beside every number."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from likewise.errors import EvaluationError, RecipeError, UsageError
+from likewise.evaluation import SUITES, Protocol, Suite, Task, audit, compute, get_suite, run_suite, run_tasks
+from likewise.evaluation.aggregate import aggregate
+from likewise.evaluation.tasks import fingerprint
+from likewise.records import Record, Relation
+
+PLAIN = Protocol()
+
+# Two subsets, each in perfect order by itself; the second is scored on another level than its gold.
+GOLD = np.array([0.0, 1, 2, 3, 4, 5, 3, 4, 5])
+SCORES = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.03, 0.02, 0.01])
+PARTS = ["calm"] * 6 + ["odd"] * 3
+
+
+def test_suites_all_mean_and_wmean_differ() -> None:
+    found = {
+        how: aggregate("spearman", how, gold=GOLD, predicted=SCORES, subsets=PARTS)
+        for how in ("all", "mean", "wmean")
+    }
+    assert found["mean"].value == pytest.approx((1 - 1) / 2)
+    assert found["wmean"].value == pytest.approx((6 * 1 - 3 * 1) / 9)
+    assert found["all"].value == pytest.approx(compute("spearman", GOLD, SCORES))
+    assert len({round(result.value, 6) for result in found.values()}) == 3
+    assert [(part.name, part.n, part.value) for part in found["all"].subsets] == [
+        ("calm", 6, 1.0),
+        ("odd", 3, -1.0),
+    ]
+    assert found["all"].interval is not None
+    assert found["mean"].interval is None  # three rows are too few for one
+
+
+def test_suites_without_subsets_all_three_agree() -> None:
+    values = {
+        aggregate("pearson", how, gold=GOLD, predicted=SCORES, subsets=[""] * 9).value
+        for how in ("all", "mean", "wmean")
+    }
+    assert len(values) == 1
+
+
+def test_suites_mean_interval_combines_the_subsets() -> None:
+    rng = np.random.default_rng(0)
+    gold = rng.normal(size=80)
+    predicted = gold + rng.normal(size=80)
+    found = aggregate("pearson", "wmean", gold=gold, predicted=predicted, subsets=["x"] * 30 + ["y"] * 50)
+    assert found.interval is not None
+    assert found.interval.value == pytest.approx(found.value)
+    assert found.interval.low < found.value < found.interval.high
+    assert found.interval.method.startswith("MOVER")
+
+
+def test_suites_constant_subset_stops_a_mean_but_not_a_pool() -> None:
+    scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.9, 0.9, 0.9])
+    pooled = aggregate("spearman", "all", gold=GOLD, predicted=scores, subsets=PARTS)
+    assert pooled.subsets[1].value is None
+    assert "all 0.9" in pooled.subsets[1].reason
+    with pytest.raises(EvaluationError, match=r"subset odd: the predictions are all 0\.9"):
+        aggregate("spearman", "mean", gold=GOLD, predicted=scores, subsets=PARTS)
+
+
+@pytest.fixture
+def suite_file(tmp_path: Path) -> Path:
+    """A suite of two invented files: one with subsets, one with classes and a missing label."""
+    rows = zip(GOLD, PARTS, strict=True)
+    lines = [f"Duck {i} swims.,Goose {i} flies.,{gold:g},{part}" for i, (gold, part) in enumerate(rows)]
+    (tmp_path / "birds.csv").write_text("\n".join(["left_text,right_text,score,subset", *lines]) + "\n")
+    tea = [
+        "text_a\ttext_b\tstrength",
+        "Cold tea.\tIced tea.\tweak",
+        "Tea.\tA brew.\tfair",
+        "Tea.\tTea!\tstrong",
+    ]
+    (tmp_path / "tea.tsv").write_text("\n".join([*tea, "Tea.\tMilk.\t", "Tea.\tA leaf.\tfair"]) + "\n")
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        """
+        [[task]]
+        name = "birds"
+        file = "birds.csv"
+        text_a = "left_text"
+        text_b = "right_text"
+        relation = "similarity:0..5"
+        column = "score"
+        subsets = true
+
+        [[task]]
+        name = "tea"
+        file = "tea.tsv"
+        relation = "strength:weak<fair<strong"
+        metric = "pearson"
+        """
+    )
+    return path
+
+
+def _score(pairs: list[tuple[str, str]]) -> np.ndarray:
+    assert pairs[0] == ("Duck 0 swims.", "Goose 0 flies.")
+    assert pairs[-1] == ("Tea.", "A leaf.")
+    return np.concatenate((SCORES, [0.1, 0.2, 0.9, 0.3])).astype(np.float32)
+
+
+def test_suites_file_runs_in_one_call(suite_file: Path) -> None:
+    calls: list[int] = []
+
+    def score(pairs: list[tuple[str, str]]) -> np.ndarray:
+        calls.append(len(pairs))
+        return _score(pairs)
+
+    result = run_suite(get_suite(suite_file), score, protocol=Protocol(aggregation="wmean", source="head"))
+    assert calls == [13]
+    assert result.suite == "mine"
+    assert result["birds"].value == pytest.approx(100 / 3)
+    assert [(part.name, part.value) for part in result["birds"].subsets] == [("calm", 100.0), ("odd", -100.0)]
+    tea = result["tea"]
+    assert (tea.n, tea.missing, tea.metric, tea.relation) == (4, 1, "pearson", "strength")
+    assert tea.value == pytest.approx(100 * np.corrcoef([0, 1, 2, 1], [0.1, 0.2, 0.9, 0.3])[0, 1], abs=1e-4)
+    assert result.average is None  # a Spearman and a Pearson have no common mean
+    with pytest.raises(EvaluationError, match="no task 'coffee': birds, tea"):
+        result["coffee"]
+
+
+def test_suites_result_as_text_markdown_and_json(suite_file: Path) -> None:
+    result = run_suite(str(suite_file), _score, protocol=PLAIN, keep_predictions=True)
+    lines = result.to_text().splitlines()
+    assert lines[0].split() == ["mine", "metric", "value", "95", "%", "interval", "rows"]
+    assert lines[1].split()[:3] == ["birds", "spearman", f"{result['birds'].value:.2f}"]
+    assert lines[-2] == "protocol: spearman ×100, subsets pooled (all), scores from cosine"
+    assert lines[-1] == "training overlap: not audited"
+    marked = result.to_markdown().splitlines()
+    assert marked[1] == "|---|---:|---:|---:|---:|"
+    assert marked[-1].startswith("protocol: spearman ×100")
+    data = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert data["protocol"] == {"metric": "spearman", "aggregation": "all", "source": "cosine"}
+    assert data["predictions"]["birds"]["gold"] == GOLD.tolist()
+    assert data["tasks"][0]["interval"]["level"] == 0.95
+    assert "predictions" not in run_suite(str(suite_file), _score, protocol=PLAIN).to_dict()
+
+
+def test_suites_average_overlap_note_and_fingerprint() -> None:
+    records = [Record((f"Oak {i}", f"Elm {i}"), {"similarity": float(i % 5)}) for i in range(12)]
+    tasks = [(Task("first"), records[:6]), (Task("second"), records[6:])]
+    report = audit(records[:3], {"first": records[:6]})
+    result = run_tasks("trees", tasks, score=lambda pairs: np.arange(12.0), protocol=PLAIN, audit=report)
+    assert result.average == pytest.approx((result["first"].value + result["second"].value) / 2)
+    assert "average" in result.to_text()
+    assert result.overlap.startswith("training overlap: 3 of 3 training rows")
+    assert result["first"].fingerprint == fingerprint(records[:6], "similarity")
+    changed = [Record(record.texts, {"similarity": 1.5}) for record in records[:6]]
+    assert fingerprint(changed, "similarity") != result["first"].fingerprint
+
+
+def test_suites_classes_are_measured_as_labels() -> None:
+    labels = ["yes", "no", "yes", "no"]
+    records = [Record((f"Oak {i}", f"Elm {i}"), {"same": label}) for i, label in enumerate(labels)]
+    task = Task("trees", relation="same", metric="accuracy")
+    result = run_tasks(
+        "labels", [(task, records)], score=lambda pairs: np.array(["yes", "no", "no", "no"]), protocol=PLAIN
+    )
+    assert result["trees"].value == 75
+    with pytest.raises(EvaluationError, match="same holds labels such as 'yes', spearman compares numbers"):
+        run_tasks("x", [(Task("t", relation="same"), records)], score=lambda pairs: GOLD[:4], protocol=PLAIN)
+
+
+def test_suites_ordered_labels_count_by_position() -> None:
+    relation = Relation.ordered("size", ["small", "big", "huge"], [0, 1, 5])
+    values = ["small", "huge", "big", "huge"]
+    records = [Record((f"Oak {i}", f"Elm {i}"), {"size": value}) for i, value in enumerate(values)]
+    task = Task("trees", relation=relation, metric="mae")
+    result = run_tasks("sizes", [(task, records)], score=lambda pairs: np.zeros(4), protocol=PLAIN)
+    assert result["trees"].value == pytest.approx((0 + 5 + 1 + 5) / 4)
+    assert "2.7500" in result.to_text()
+
+
+def test_suites_errors_name_the_task() -> None:
+    records = [Record((f"Oak {i}", f"Elm {i}"), {"similarity": float(i)}) for i in range(5)]
+    task = Task("trees")
+    with pytest.raises(EvaluationError, match="trees: the predictions are all 1"):
+        run_tasks("x", [(task, records)], score=lambda pairs: np.ones(5), protocol=PLAIN)
+    with pytest.raises(EvaluationError, match=r"shape \(5, 2\) for 5 pairs"):
+        run_tasks("x", [(task, records)], score=lambda pairs: np.ones((5, 2)), protocol=PLAIN)
+    with pytest.raises(EvaluationError, match="none of 5 rows has a value for actor"):
+        run_tasks("x", [(Task("t", relation="actor"), records)], score=lambda pairs: GOLD, protocol=PLAIN)
+    single = [Record(("Oak",), {"similarity": 1.0})]
+    with pytest.raises(EvaluationError, match="do not hold two texts"):
+        run_tasks("x", [(task, single)], score=lambda pairs: GOLD, protocol=PLAIN)
+
+
+def test_suites_file_reports_all_problems_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(
+        '[[task]]\nname = "a"\nfile = "a.csv"\nrelation = "similarity"\n'
+        '[[task]]\nname = "b"\nrelation = "x:0..5"\nmetric = "spearman"\n'
+        '[[task]]\nname = "c"\nfile = "c.csv"\nrelation = "x:0..5"\nmetrik = "mse"\n'
+        '[[task]]\nname = "d"\nfile = "d.csv"\nrelation = "x:0..5"\nmetric = "kendall"\n'
+        '[[task]]\nname = "e"\ncorpus = "sick"\nrelation = "relatedness"\n'
+    )
+    with pytest.raises(RecipeError) as caught:
+        get_suite(path)
+    found = [str(problem) for problem in caught.value.problems]
+    assert len(found) == 5
+    assert found[0].startswith("bad.toml task.0: relation 'similarity': expected NAME:lo..hi")
+    assert "task.1: name either a file or a corpus" in found[1]
+    assert "task.2.metrik: extra inputs" in found[2]
+    assert "task.3: metric 'kendall' is not one of pearson" in found[3]
+    assert "task.4: corpus 'sick' needs a split, such as sick/test" in found[4]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("task = 3 = 4", "not valid TOML"), ("name = 'x'", "task: field required"), (None, "cannot be read")],
+)
+def test_suites_file_that_is_no_suite(tmp_path: Path, text: str | None, reason: str) -> None:
+    path = tmp_path / "suite.toml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(RecipeError, match=reason):
+        get_suite(path)
+
+
+def test_suites_and_protocol_refuse_unknown_names() -> None:
+    with pytest.raises(UsageError, match="'sts8' is not one of sts7"):
+        get_suite("sts8")
+    with pytest.raises(UsageError, match="different names"):
+        Suite("twice", (Task("a"), Task("a")))
+    with pytest.raises(UsageError, match="aggregation 'median' is not one of all, mean, wmean"):
+        Protocol(aggregation="median")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="score source 'guess'"):
+        Protocol(source="guess")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="metric 'kendall'"):
+        Protocol(metric="kendall")
+
+
+def test_suites_sts7_declares_the_seven_tasks() -> None:
+    tasks = SUITES["sts7"].tasks
+    assert [task.name for task in tasks] == ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
+    assert [task.relation_name for task in tasks] == ["similarity"] * 6 + ["relatedness"]
+    assert [len(task.subsets) for task in tasks[:5] if isinstance(task.subsets, tuple)] == [5, 3, 6, 5, 5]
+
+
+def test_suites_import_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, likewise.evaluation\n"
+        "heavy = {'torch', 'scipy', 'statsmodels', 'pydantic', 'pandas', 'pyarrow', 'datasets'}\n"
+        "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.realdata
+def test_suites_sts7_on_real_data(data_dir: Path) -> None:
+    def overlap(pairs: list[tuple[str, str]]) -> np.ndarray:
+        words = [(set(a.lower().split()), set(b.lower().split())) for a, b in pairs]
+        return np.array([len(a & b) / len(a | b) for a, b in words])
+
+    found = {
+        how: run_suite("sts7", overlap, protocol=Protocol(aggregation=how), data_dir=data_dir)
+        for how in ("all", "mean", "wmean")
+    }
+    assert [task.n for task in found["all"].tasks] == [3108, 1500, 3750, 3000, 1186, 1379, 4927]
+    assert all(task.missing == 0 and task.interval is not None for task in found["all"].tasks)
+    for name in ("STS-B", "SICK-R"):
+        assert len({result[name].value for result in found.values()}) == 1
+    assert len({result["STS12"].value for result in found.values()}) == 3
+    assert found["all"].average == pytest.approx(np.mean([task.value for task in found["all"].tasks]))
