@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from likewise.errors import UsageError
 from likewise.evaluation.protocol import Protocol
 from likewise.evaluation.results import SuiteResult
@@ -142,14 +144,27 @@ def evaluate(
     chosen = get_suite(suite) if isinstance(suite, str | Path) else suite
     protocol = Protocol(metric=metric, aggregation=aggregation, source=source)  # type: ignore[arg-type]
 
-    def scorer(pairs: list[tuple[str, str]]) -> Any:
+    def scorer(pairs: list[tuple[str, str]], relations: list[str]) -> Any:
         if source == "cosine":
             return predictor.cosines(pairs, progress=progress)
-        first = predictor.relations[0].name
-        return predictor.score(pairs, relation=first, source="head", progress=progress)[first]
+        return _head_answers(predictor, pairs, relations, progress)
 
     result = run_suite(chosen, scorer, protocol=protocol, data_dir=data_dir, keep_predictions=keep_predictions)
     if log:
         recipe = str((predictor.about.get("recipe") or {}).get("name", ""))
         log_test_run(result, model=str(predictor.about.get("name", "")), recipe=recipe)
     return result
+
+
+def _head_answers(
+    predictor: Predictor, pairs: list[tuple[str, str]], relations: list[str], progress: Callable[[int], None] | None
+) -> Any:
+    """Each pair's answer by the head of the relation asked; one the model does not know goes to its first relation."""
+    known = [relation.name for relation in predictor.relations]
+    asked = [name if name in known else known[0] for name in relations]
+    answers = np.empty(len(pairs), dtype=object)
+    for name in dict.fromkeys(asked):
+        rows = [row for row, wanted in enumerate(asked) if wanted == name]
+        found = predictor.score([pairs[row] for row in rows], relation=name, source="head", progress=progress)[name]
+        answers[rows] = found
+    return answers if any(isinstance(answer, str) for answer in answers) else answers.astype(np.float64)

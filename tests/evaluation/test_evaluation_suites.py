@@ -104,7 +104,7 @@ def suite_file(tmp_path: Path) -> Path:
     return path
 
 
-def _score(pairs: list[tuple[str, str]]) -> np.ndarray:
+def _score(pairs: list[tuple[str, str]], relations: list[str]) -> np.ndarray:
     assert pairs[0] == ("Duck 0 swims.", "Goose 0 flies.")
     assert pairs[-1] == ("Tea.", "A leaf.")
     return np.concatenate((SCORES, [0.1, 0.2, 0.9, 0.3])).astype(np.float32)
@@ -113,9 +113,9 @@ def _score(pairs: list[tuple[str, str]]) -> np.ndarray:
 def test_suites_file_runs_in_one_call(suite_file: Path) -> None:
     calls: list[int] = []
 
-    def score(pairs: list[tuple[str, str]]) -> np.ndarray:
+    def score(pairs: list[tuple[str, str]], relations: list[str]) -> np.ndarray:
         calls.append(len(pairs))
-        return _score(pairs)
+        return _score(pairs, relations)
 
     result = run_suite(get_suite(suite_file), score, protocol=Protocol(aggregation="wmean", source="head"))
     assert calls == [13]
@@ -151,7 +151,7 @@ def test_suites_average_overlap_note_and_fingerprint() -> None:
     records = [Record((f"Oak {i}", f"Elm {i}"), {"similarity": float(i % 5)}) for i in range(12)]
     tasks = [(Task("first"), records[:6]), (Task("second"), records[6:])]
     report = audit(records[:3], {"first": records[:6]})
-    result = run_tasks("trees", tasks, score=lambda pairs: np.arange(12.0), protocol=PLAIN, audit=report)
+    result = run_tasks("trees", tasks, score=lambda pairs, relations: np.arange(12.0), protocol=PLAIN, audit=report)
     assert result.average == pytest.approx((result["first"].value + result["second"].value) / 2)
     assert "average" in result.to_text()
     assert result.overlap.startswith("training overlap: 3 of 3 training rows")
@@ -165,11 +165,11 @@ def test_suites_classes_are_measured_as_labels() -> None:
     records = [Record((f"Oak {i}", f"Elm {i}"), {"same": label}) for i, label in enumerate(labels)]
     task = Task("trees", relation="same", metric="accuracy")
     result = run_tasks(
-        "labels", [(task, records)], score=lambda pairs: np.array(["yes", "no", "no", "no"]), protocol=PLAIN
+        "labels", [(task, records)], score=lambda pairs, relations: np.array(["yes", "no", "no", "no"]), protocol=PLAIN
     )
     assert result["trees"].value == 75
     with pytest.raises(EvaluationError, match="same holds labels such as 'yes', spearman compares numbers"):
-        run_tasks("x", [(Task("t", relation="same"), records)], score=lambda pairs: GOLD[:4], protocol=PLAIN)
+        run_tasks("x", [(Task("t", relation="same"), records)], score=lambda pairs, relations: GOLD[:4], protocol=PLAIN)
 
 
 def test_suites_ordered_labels_count_by_position() -> None:
@@ -177,7 +177,7 @@ def test_suites_ordered_labels_count_by_position() -> None:
     values = ["small", "huge", "big", "huge"]
     records = [Record((f"Oak {i}", f"Elm {i}"), {"size": value}) for i, value in enumerate(values)]
     task = Task("trees", relation=relation, metric="mae")
-    result = run_tasks("sizes", [(task, records)], score=lambda pairs: np.zeros(4), protocol=PLAIN)
+    result = run_tasks("sizes", [(task, records)], score=lambda pairs, relations: np.zeros(4), protocol=PLAIN)
     assert result["trees"].value == pytest.approx((0 + 5 + 1 + 5) / 4)
     assert "2.7500" in result.to_text()
 
@@ -186,14 +186,14 @@ def test_suites_errors_name_the_task() -> None:
     records = [Record((f"Oak {i}", f"Elm {i}"), {"similarity": float(i)}) for i in range(5)]
     task = Task("trees")
     with pytest.raises(EvaluationError, match="trees: the predictions are all 1"):
-        run_tasks("x", [(task, records)], score=lambda pairs: np.ones(5), protocol=PLAIN)
+        run_tasks("x", [(task, records)], score=lambda pairs, relations: np.ones(5), protocol=PLAIN)
     with pytest.raises(EvaluationError, match=r"shape \(5, 2\) for 5 pairs"):
-        run_tasks("x", [(task, records)], score=lambda pairs: np.ones((5, 2)), protocol=PLAIN)
+        run_tasks("x", [(task, records)], score=lambda pairs, relations: np.ones((5, 2)), protocol=PLAIN)
     with pytest.raises(EvaluationError, match="none of 5 rows has a value for actor"):
-        run_tasks("x", [(Task("t", relation="actor"), records)], score=lambda pairs: GOLD, protocol=PLAIN)
+        run_tasks("x", [(Task("t", relation="actor"), records)], score=lambda pairs, relations: GOLD, protocol=PLAIN)
     single = [Record(("Oak",), {"similarity": 1.0})]
     with pytest.raises(EvaluationError, match="do not hold two texts"):
-        run_tasks("x", [(task, single)], score=lambda pairs: GOLD, protocol=PLAIN)
+        run_tasks("x", [(task, single)], score=lambda pairs, relations: GOLD, protocol=PLAIN)
 
 
 def test_suites_file_reports_all_problems_at_once(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_suites_import_loads_nothing_heavy() -> None:
 
 @pytest.mark.realdata
 def test_suites_sts7_on_real_data(data_dir: Path) -> None:
-    def overlap(pairs: list[tuple[str, str]]) -> np.ndarray:
+    def overlap(pairs: list[tuple[str, str]], relations: list[str]) -> np.ndarray:
         words = [(set(a.lower().split()), set(b.lower().split())) for a, b in pairs]
         return np.array([len(a & b) / len(a | b) for a, b in words])
 

@@ -34,13 +34,13 @@ class AuditCommand(TyperCommand):
 def audit(
     train: Annotated[
         list[str],
-        typer.Argument(metavar="TRAIN...", help="Training data: files, or corpora such as stsb/train."),
+        typer.Argument(metavar="TRAIN", help="Training data: files, or corpora such as stsb/train."),
     ],
     against: Annotated[
         list[str],
         typer.Option(
             "--against",
-            metavar="TEST...",
+            metavar="TEST",
             help="Evaluation data: files, corpora such as sts14/test, or a suite (sts7).",
         ),
     ],

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from likewise.data.aside import to_json
 from likewise.data.catalogue import Corpus, corpus_names, find_corpus
@@ -15,8 +15,11 @@ from likewise.data.checking import check
 from likewise.data.corpora import locate
 from likewise.data.findings import CheckReport, Summary
 from likewise.data.values import MAX_CHARS
+from likewise.records import Relation
 
 app = typer.Typer(help="List the named corpora, check a file.", no_args_is_help=True)
+
+_FEW = 6
 
 DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="The folder of named corpora; default: LIKEWISE_DATA.")
@@ -34,13 +37,15 @@ def list_corpora(data_dir: DataDir = None, as_json: Json = False) -> None:
     if as_json:
         typer.echo(to_json([_describe(corpus, data_dir) for corpus in corpora], indent=2))
         return
-    table = Table("name", "relations", "splits", "licence", "here", box=None, pad_edge=False)
+    table = Table(
+        Column("name", no_wrap=True), "relations", "splits", "licence", "here", box=None, pad_edge=False
+    )
     for corpus in corpora:
         here = _here(corpus, data_dir)
         table.add_row(
             corpus.name,
-            "\n".join(f"{relation.name} {relation.scale}" for relation in corpus.relations),
-            "\n".join(f"{split.name} {split.rows:,}" for split in corpus.splits.values()),
+            "\n".join(_scale(relation) for relation in corpus.relations),
+            _splits(corpus),
             corpus.licence,
             "yes" if all(here.values()) else "in part" if any(here.values()) else _elsewhere(corpus),
         )
@@ -105,6 +110,18 @@ def _here(corpus: Corpus, data_dir: Path | None) -> dict[str, bool]:
     return {split.name: locate(corpus, split, data_dir) is not None for split in corpus.splits.values()}
 
 
+def _scale(relation: Relation) -> str:
+    many = len(relation.labels) > _FEW
+    return f"{relation.name} {f'{len(relation.labels)} labels' if many else relation.scale}"
+
+
+def _splits(corpus: Corpus) -> str:
+    splits = corpus.splits.values()
+    if len(splits) > _FEW:
+        return f"{len(splits)} splits {sum(split.rows for split in splits):,}"
+    return "\n".join(f"{split.name} {split.rows:,}" for split in splits)
+
+
 def _elsewhere(corpus: Corpus) -> str:
     return "no" if corpus.hub is None else "no; on the hub"
 
@@ -157,7 +174,8 @@ def _describe_relation(summary: Summary) -> str:
         parts.append(f"{summary.lo:g} to {summary.hi:g}, mean {summary.mean:.3g}")
     parts += [f"{label} {count:,}" for label, count in sorted(summary.labels.items())]
     if summary.inferred:
-        parts.append(f"inferred; to declare another scale: --relation {relation.name}:lo..hi")
+        form = "a|b" if relation.labels else "lo..hi"
+        parts.append(f"inferred; to declare another scale: --relation {relation.name}:{form}")
     return ", ".join(parts)
 
 

@@ -25,6 +25,7 @@ class Split:
     rows: int
     sha256: str = ""
     where: Mapping[str, str] = field(default_factory=dict)
+    language: str = "en"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Hub:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """One named corpus."""
+    """One named corpus; a text "title+body" is two columns joined by a blank."""
 
     name: str
     title: str
@@ -58,7 +59,6 @@ class Corpus:
     ratings: tuple[Rating, ...]
     splits: Mapping[str, Split]
     subset: str = ""
-    language: str = "en"
     hub: Hub | None = None
 
     @property

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import shutil
+import tempfile
 import zlib
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -43,6 +45,28 @@ def open_bytes(path: Path) -> BinaryIO:
     if compression == ".zst":
         return cast(BinaryIO, io.BufferedReader(_ZstdReader(handle)))
     return handle
+
+
+def open_seekable(path: Path) -> BinaryIO:
+    """Open a file for reading its decompressed bytes in any order."""
+    stream = open_bytes(path)
+    if not split_endings(path)[1]:
+        return stream
+    # Decompressed bytes go through a file without a name, not through memory.
+    whole = cast(BinaryIO, tempfile.TemporaryFile())
+    try:
+        with stream:
+            shutil.copyfileobj(stream, whole)
+    except STREAM_ERRORS as error:
+        whole.close()
+        raise FormatError([cut_short(path.name, error)]) from None
+    whole.seek(0)
+    return whole
+
+
+def cut_short(source: str, error: Exception) -> Problem:
+    """The problem of a file whose bytes end early or are not what they should be."""
+    return Problem(source, f"the file is cut short or damaged here ({error})", "copy or download it again")
 
 
 def compress(handle: BinaryIO, ending: str) -> BinaryIO:

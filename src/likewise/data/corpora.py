@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from likewise.data.catalogue import Corpus, Rating, Split, find_corpus
-from likewise.data.compression import COMPRESSIONS, STREAM_ERRORS, open_bytes, split_endings
+from likewise.data.compression import COMPRESSIONS, STREAM_ERRORS, cut_short, open_bytes, split_endings
 from likewise.data.hub import hub_table
 from likewise.data.rows import Fail, Row, Table
 from likewise.data.tables import open_table
@@ -37,7 +37,8 @@ def load_corpus(name: str, split: str | None = None, *, data_dir: Folder = None)
 def corpus_table(corpus: Corpus, split: Split, *, data_dir: Folder = None) -> Table:
     """The rows of one split: its texts, its relations by name on the published scale, subset and language."""
     stored = _stored_table(corpus, split, data_dir)
-    wanted = (*corpus.texts, *(rating.column for rating in corpus.ratings), *split.where)
+    parts = [column for text in corpus.texts for column in text.split("+")]
+    wanted = (*parts, *(rating.column for rating in corpus.ratings), *split.where)
     absent = [column for column in dict.fromkeys(wanted) if column not in stored.columns]
     if absent:
         found = f"no column {', '.join(absent)}; columns: {', '.join(stored.columns)}"
@@ -46,7 +47,7 @@ def corpus_table(corpus: Corpus, split: Split, *, data_dir: Folder = None) -> Ta
     def scan(fail: Fail) -> Iterator[Row]:
         for fields, source in stored.scan(fail):
             if all(fields.get(column) == value for column, value in split.where.items()):
-                yield Row(_published(corpus, fields), source)
+                yield Row(_published(corpus, split, fields), source)
 
     columns = (*corpus.texts, *(relation.name for relation in corpus.relations), "subset", "language")
     return Table(stored.name, columns, scan, size=split.rows)
@@ -77,7 +78,7 @@ def verify(corpus: Corpus, split: Split, data_dir: Folder = None) -> list[Proble
                 digest.update(chunk)
         rows = sum(1 for _ in corpus_table(corpus, split, data_dir=data_dir))
     except STREAM_ERRORS as error:
-        return [Problem(str(path), f"cannot be read to its end ({error})", "copy or download it again")]
+        return [cut_short(str(path), error)]
     except DataError as error:
         return list(error.problems)
     problems = [] if rows == split.rows else [_wrong_rows(corpus, split, rows)]
@@ -87,13 +88,19 @@ def verify(corpus: Corpus, split: Split, data_dir: Folder = None) -> list[Proble
     return problems
 
 
-def _published(corpus: Corpus, fields: dict[str, object]) -> dict[str, object]:
-    cells: dict[str, object] = {column: fields.get(column) for column in corpus.texts}
+def _published(corpus: Corpus, split: Split, fields: dict[str, object]) -> dict[str, object]:
+    cells: dict[str, object] = {text: _join(text, fields) for text in corpus.texts}
     for rating in corpus.ratings:
         cells[rating.relation.name] = _move(rating, fields.get(rating.column))
     cells["subset"] = fields.get(corpus.subset, "") if corpus.subset else ""
-    cells["language"] = corpus.language
+    cells["language"] = split.language
     return cells
+
+
+def _join(text: str, fields: dict[str, object]) -> object:
+    if "+" not in text:
+        return fields.get(text)
+    return " ".join(str(cell) for column in text.split("+") if (cell := fields.get(column)))
 
 
 def _move(rating: Rating, cell: object) -> object:
@@ -109,10 +116,14 @@ def _stored_table(corpus: Corpus, split: Split, data_dir: Folder) -> Table:
     path = locate(corpus, split, data_dir)
     if path is not None:
         return open_table(path, name=str(Path(split.file).with_name(path.name)))
-    if corpus.hub is not None and find_spec("datasets") is not None:
-        hub = corpus.hub
+    absent = _absent(corpus, split, data_dir)
+    if corpus.hub is None or find_spec("datasets") is None:
+        raise DataError([absent])
+    hub = corpus.hub
+    try:
         return hub_table(hub.id, split=hub.splits.get(split.name, split.name), config=hub.config)
-    raise DataError([_absent(corpus, split, data_dir)])
+    except DataError as error:
+        raise DataError([absent, *error.problems]) from error
 
 
 def _roots(data_dir: Folder) -> list[Path]:

@@ -9,14 +9,10 @@ parquet  read in batches through pyarrow, which is imported only here
 from __future__ import annotations
 
 import csv
-import io
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
-from likewise.data.compression import STREAM_ERRORS
 from likewise.data.lines import MAX_LINE, Lines
 from likewise.data.rows import Fail, Row
 from likewise.errors import FormatError, Problem
@@ -139,14 +135,13 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
-    """Rows of a parquet file, numbered from 1."""
+    """Rows of a parquet file, numbered from 1; the stream must be able to seek."""
     import pyarrow
     import pyarrow.parquet
 
     try:
-        source = stream if _is_plain_file(stream) else _spool(stream)
-        file = pyarrow.parquet.ParquetFile(source)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, *STREAM_ERRORS) as error:
+        file = pyarrow.parquet.ParquetFile(stream)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError) as error:
         raise FormatError([_not_parquet(name, error)]) from None
     columns = check_columns(file.schema_arrow.names, name)
 
@@ -170,18 +165,6 @@ def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
 def _not_parquet(source: str, error: Exception) -> Problem:
     reason = (str(error) or type(error).__name__).splitlines()[0]
     return Problem(source, f"this is not a whole parquet file ({reason})", "copy or write it again")
-
-
-def _is_plain_file(stream: BinaryIO) -> bool:
-    return isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
-
-
-def _spool(stream: BinaryIO) -> BinaryIO:
-    # Parquet is read from its end; decompressed bytes go through a file without a name, not through memory.
-    whole = tempfile.TemporaryFile()
-    shutil.copyfileobj(stream, whole)
-    whole.seek(0)
-    return whole
 
 
 def _check_header(header: list[str], name: str, others: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from likewise.data.compression import STREAM_ERRORS
+from likewise.data.compression import STREAM_ERRORS, cut_short
 from likewise.data.rows import Fail
 from likewise.errors import FormatError, Problem
 
@@ -49,11 +49,7 @@ class Lines:
         try:
             line = self._stream.readline(MAX_LINE + 1)
         except STREAM_ERRORS as error:
-            where = f"{self._name}:{self.number + 1}"
-            problem = Problem(
-                where, f"the file is cut short or damaged here ({error})", "copy or download it again"
-            )
-            raise FormatError([problem]) from None
+            raise FormatError([cut_short(f"{self._name}:{self.number + 1}", error)]) from None
         if not line:
             raise StopIteration
         self.number += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -19,14 +20,19 @@ _log = logging.getLogger("likewise")
 RANGES = ((0, 1), (0, 5), (1, 5), (0, 4), (-2, 2), (-1, 1), (0, 10), (1, 7), (0, 100))
 _SCORE_WORDS = (
     *("score", "similarity", "relatedness", "rating", "label", "gold", "grade", "relevance", "agreement"),
-    *("sim", "rel", "sts", "distance", "entailment"),
+    *("distance", "entailment"),
 )
+_SHORT_WORDS = {"sim", "rel", "sts"}
 _CLASS_NAMES = (
     *("label", "gold_label", "gold", "class", "category", "relation", "judgment", "judgement", "target", "y"),
     *("entailment", "entailment_judgment", "entailment_label", "paraphrase", "duplicate", "is_duplicate"),
 )
-_ID_NAMES = ("id", "idx", "index", "year", "line", "row", "uid", "guid", "key", "number", "no", "unnamed: 0")
+_ID_NAMES = (
+    *("id", "qid", "pid", "sid", "uid", "guid", "docid", "idx", "index", "key", "number", "no", "nr"),
+    *("line", "row", "year", "column ", "unnamed: "),
+)
 _MOST_LABELS = 20
+_WORDS = re.compile(r"[a-z]+")
 
 
 @dataclass(slots=True)
@@ -89,7 +95,7 @@ def find_relations(
 
 def find_range(lo: float, hi: float) -> tuple[float, float]:
     """The narrowest conventional range that contains lo..hi, or else lo..hi rounded outward."""
-    fits = [(low, high) for low, high in RANGES if low <= lo and hi <= high]
+    fits = [(low, high) for low, high in RANGES if low <= lo and hi <= high and (low >= 0 or lo < 0)]
     if fits:
         return min(fits, key=lambda ends: (ends[1] - ends[0], -((ends[0] == lo) + (ends[1] == hi))))
     low, high = math.floor(lo), math.ceil(hi)
@@ -117,7 +123,7 @@ def _declared(text: str, profiles: dict[str, Profile]) -> Relation:
 
 def _infer(column: str, profile: Profile) -> Relation | None:
     name = column.casefold()
-    telling = any(word in name for word in _SCORE_WORDS)
+    telling = any(word in name for word in _SCORE_WORDS) or not _SHORT_WORDS.isdisjoint(_WORDS.findall(name))
     graded = profile.numbers == profile.present or (telling and profile.numbers * 2 > profile.present)
     if profile.numbers and graded and not _is_index(name, profile, telling):
         lo, hi = find_range(profile.lo, profile.hi)
@@ -135,11 +141,8 @@ def _infer(column: str, profile: Profile) -> Relation | None:
 def _is_index(name: str, profile: Profile, telling: bool) -> bool:
     if telling:
         return False
-    if (
-        name in _ID_NAMES
-        or name.rstrip("0123456789").endswith(("_id", "_idx", "_index"))
-        or name in ("id1", "id2")
-    ):
+    stem = name.rstrip("0123456789")
+    if stem in _ID_NAMES or stem.endswith(("_id", "_idx", "_index", "_no")):
         return True
     if profile.whole and profile.lo >= 1900 and profile.hi <= 2100:
         return True

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from likewise.data.compression import STREAM_ERRORS, open_bytes, split_endings
+from likewise.data.compression import STREAM_ERRORS, open_bytes, open_seekable, split_endings
 from likewise.data.formats import Parser, parse_csv, parse_jsonl, parse_parquet, parse_tsv
 from likewise.data.hub import hub_table, is_dataset_folder, is_hub_id
 from likewise.data.lines import MAX_LINE
@@ -70,11 +70,13 @@ def _open_named(source: str, split: str | None, name: str | None, fail: Fail) ->
 
 
 def _file_table(path: Path, name: str, parse: Parser, fail: Fail) -> Table:
+    start = open_seekable if parse is parse_parquet else open_bytes
+
     def scan(fail: Fail) -> Iterator[Row]:
-        with open_bytes(path) as stream:
+        with start(path) as stream:
             yield from parse(stream, name, fail)[1]
 
-    with open_bytes(path) as stream:
+    with start(path) as stream:
         columns, _ = parse(stream, name, fail)
     return Table(name, columns, scan)
 

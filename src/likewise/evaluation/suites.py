@@ -21,7 +21,8 @@ from likewise.evaluation.results import NOT_AUDITED, Predictions, SuiteResult
 from likewise.evaluation.tasks import Task, TaskRows, load_task
 from likewise.records import Record
 
-Scorer = Callable[[list[tuple[str, str]]], NDArray[Any]]
+# (pairs, the relation asked of each pair) → one answer per pair: numbers, or labels.
+Scorer = Callable[[list[tuple[str, str]], list[str]], NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,8 @@ def run_tasks(
     """The same for records already in memory, such as the clean dev rows during training."""
     parts = [TaskRows(task, records, protocol) for task, records in tasks]
     pairs = [(record.a, record.b) for part in parts for record in part.records]
-    scores = np.asarray(score(pairs))
+    relations = [part.task.relation_name for part in parts for _ in part.records]
+    scores = np.asarray(score(pairs, relations))
     if scores.shape != (len(pairs),):
         raise EvaluationError(
             f"the scorer gave shape {scores.shape} for {len(pairs)} pairs: expected one score each"

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.data.writing import write_json_aside
+from likewise.data import write_json_aside
 
 
 @dataclass(frozen=True, slots=True)

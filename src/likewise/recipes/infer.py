@@ -12,7 +12,7 @@ from typing import Any
 
 import tomli_w
 
-from likewise.data.reading import infer_relations
+from likewise.data import infer_relations
 from likewise.errors import DataError, Problem
 from likewise.recipes.reading import shipped_document
 from likewise.recipes.schema import Recipe

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from likewise.data.writing import write_text_aside
+from likewise.data import write_text_aside
 from likewise.encoders.words import split_words
 from likewise.errors import UsageError
 from likewise.methods.pairs import PairModel

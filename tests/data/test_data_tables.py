@@ -1,0 +1,244 @@
+"""open_table: every format and compression gives the same rows; every kind of source opens."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from likewise.data import TableWriter, count_rows, open_table
+from likewise.errors import DataError, FormatError, MissingExtraError, UsageError
+
+ROWS = [
+    {"text_a": "A small cat sleeps.", "text_b": "The kitten, asleep.", "similarity": "4.5"},
+    {"text_a": 'She said "now".', "text_b": "Jetzt! – sofort", "similarity": "3"},
+    {"text_a": "猫が眠る", "text_b": "line\u2028separator \x85 stays", "similarity": ""},
+]
+FORMATS = ("csv", "tsv", "jsonl", "ndjson", "parquet")
+COMPRESSIONS = ("", ".gz", ".xz", ".zst")
+
+
+def write(path: Path, rows=ROWS) -> Path:
+    with TableWriter(path) as writer:
+        for row in rows:
+            writer.write_row(row)
+    return path
+
+
+def stdin(monkeypatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("ending", FORMATS)
+def test_tables_every_format_gives_the_same_rows(tmp_path, ending, compression):
+    path = write(tmp_path / f"pairs.{ending}{compression}")
+    table = open_table(path)
+    assert table.name == path.name
+    assert table.columns == ("text_a", "text_b", "similarity")
+    for _ in range(2):  # a file can be gone through again
+        assert [row.fields for row in table] == ROWS
+    first = {"csv": 2, "tsv": 2}.get(ending, 1)
+    assert [row.source for row in table] == [f"{path.name}:{first + i}" for i in range(3)]
+    expected = None if ending == "parquet" and compression else 3
+    assert count_rows(path) == expected
+
+
+@pytest.mark.parametrize("ending", ["TSV.XZ", "CSV", "Jsonl.GZ"])
+def test_tables_endings_have_no_case(tmp_path, ending):
+    path = write(tmp_path / f"pairs.{ending.lower()}").rename(tmp_path / f"PAIRS.{ending}")
+    assert len(list(open_table(str(path)))) == 3
+
+
+def test_tables_csv_row_is_numbered_by_the_line_it_starts_on(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_bytes(b'text_a,text_b\r\n"one\r\ntwo\n",b\r\n\r\n  \nc,d\n')
+    rows = list(open_table(path))
+    assert [(row.source, row.fields["text_a"]) for row in rows] == [
+        ("pairs.csv:2", "one\r\ntwo\n"),
+        ("pairs.csv:7", "c"),
+    ]
+
+
+def test_tables_tsv_has_no_quoting(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text('a\tb\r\n"open\tx\r\n""\t"y"\n\nlast\trow', encoding="utf-8", newline="")
+    assert [tuple(row.fields.values()) for row in open_table(path)] == [
+        ('"open', "x"),
+        ('""', '"y"'),
+        ("last", "row"),
+    ]
+    assert [row.source for row in open_table(path)] == ["pairs.tsv:2", "pairs.tsv:3", "pairs.tsv:5"]
+
+
+def test_tables_byte_order_mark_and_blank_names_are_no_trouble(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_bytes("\ufeff,text_a, text_b \n0,x,y\n".encode())
+    assert open_table(path).columns == ("column 1", "text_a", "text_b")
+
+
+def test_tables_jsonl_rows_may_lack_keys(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"a": "x", "b": "y", "score": 1}\n\n{"a": "z", "b": null}\n', encoding="utf-8")
+    rows = list(open_table(path))
+    assert rows[0].fields == {"a": "x", "b": "y", "score": 1}
+    assert (rows[1].fields, rows[1].source) == ({"a": "z", "b": None}, "pairs.jsonl:3")
+
+
+def test_tables_concatenated_zstandard_frames_are_one_file(tmp_path):
+    zstandard = pytest.importorskip("zstandard")
+    compress = zstandard.ZstdCompressor().compress
+    path = tmp_path / "pairs.csv.zst"
+    path.write_bytes(compress(b"a,b\n1,2\n") + compress(b"3,4\n"))
+    assert [row.fields["a"] for row in open_table(path)] == ["1", "3"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"text_a,text_b\nx,y\n",
+        b"text_a\ttext_b\nx\ty\n",
+        b'{"text_a": "x", "text_b": "y"}\n',
+        b"\xef\xbb\xbftext_a\ttext_b\nx\ty\n",
+    ],
+)
+def test_tables_standard_input_is_sniffed_and_read_once(monkeypatch, content):
+    stdin(monkeypatch, content)
+    table = open_table("-")
+    assert table.once
+    assert [row.fields for row in table] == [{"text_a": "x", "text_b": "y"}]
+    with pytest.raises(UsageError, match=r"stdin can be read only once; save it to a file first"):
+        list(table)
+
+
+def test_tables_lists_of_pairs_and_of_dicts():
+    pairs = open_table([("a", "b", 1.0), ["c", "d", 2.0]])
+    assert pairs.columns == ("text_a", "text_b", "score")
+    assert [tuple(row.fields.values()) for row in pairs] == [("a", "b", 1.0), ("c", "d", 2.0)]
+    assert [row.source for row in pairs] == ["rows:1", "rows:2"]
+    assert open_table([("a", "b")]).columns == ("text_a", "text_b")
+    dicts = open_table([{"x": 1, "y": 2}], name="mine")
+    assert [(row.fields, row.source) for row in dicts] == [({"x": 1, "y": 2}, "mine:1")]
+    assert count_rows([("a", "b")]) == 1
+
+
+def test_tables_ragged_list_names_the_row():
+    with pytest.raises(DataError, match=r"rows:2: 3 values, expected 2 \(text_a, text_b\); give every row"):
+        list(open_table([("a", "b"), ("a", "b", 1)]))
+    with pytest.raises(DataError, match=r"rows:2: tuple, expected a dict"):
+        list(open_table([{"a": 1, "b": 2}, ("a", "b")]))
+
+
+@pytest.mark.parametrize("source", [[1, 2], [("a",)], [("a", "b", 1, 2)], 42, None])
+def test_tables_other_objects_are_refused(source):
+    with pytest.raises(UsageError, match="pass a "):
+        open_table(source)
+
+
+def test_tables_empty_list_is_refused():
+    with pytest.raises(DataError, match="the list is empty"):
+        open_table([])
+
+
+def test_tables_pandas_frame():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": ["x", None], "b": ["y", "z"], "score": [1, 2], "name": ["n", "m"]})
+    table = open_table(frame)
+    assert table.columns == ("a", "b", "score", "name")
+    rows = list(table)
+    assert rows[0].fields == {"a": "x", "b": "y", "score": 1, "name": "n"}
+    assert type(rows[0].fields["score"]) is int
+    frame["score"] = pandas.array([1, pandas.NA], dtype="Int64")
+    assert [row.fields["score"] for row in open_table(frame)] == [1, None]
+    with pytest.raises(FormatError, match="two columns are named 'a'"):
+        open_table(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_tables_dataset_and_its_splits():
+    datasets = pytest.importorskip("datasets")
+    data = datasets.Dataset.from_list([{"a": "x", "b": "y"}, {"a": "z", "b": "w"}])
+    table = open_table(data)
+    assert table.columns == ("a", "b")
+    assert [row.fields["a"] for row in table] == ["x", "z"]
+    both = datasets.DatasetDict({"train": data, "dev": data.select([1])})
+    assert [row.fields["a"] for row in open_table(both, split="dev")] == ["z"]
+    with pytest.raises(DataError, match=r"has several splits \(train, dev\); name one"):
+        open_table(both)
+    with pytest.raises(DataError, match=r"has no split 'test'; choose one of train, dev"):
+        open_table(both, split="test")
+
+
+def test_tables_folder_that_datasets_wrote(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    datasets.Dataset.from_list([{"a": "x", "b": "y"}]).save_to_disk(tmp_path / "saved")
+    assert [row.fields for row in open_table(tmp_path / "saved")] == [{"a": "x", "b": "y"}]
+
+
+def test_tables_folder_of_files_goes_through_datasets(tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = tmp_path / "corpus"
+    write(folder / "train.csv")
+    write(folder / "test.csv", ROWS[:1])
+    assert [row.fields["text_a"] for row in open_table(folder, split="test")] == [ROWS[0]["text_a"]]
+
+
+def test_tables_hub_id_goes_through_datasets(monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    asked = []
+
+    def load_dataset(name, config):
+        asked.append((name, config))
+        return {"test": datasets.Dataset.from_list([{"a": "x", "b": "y"}])}
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    table = open_table("someone/pairs")
+    assert [(row.fields["a"], row.source) for row in table] == [("x", "someone/pairs:1")]
+    assert asked == [("someone/pairs", None)]
+
+
+def test_tables_hub_id_that_cannot_be_loaded_says_both_readings(monkeypatch):
+    datasets = pytest.importorskip("datasets")
+
+    def load_dataset(name, config):
+        raise ConnectionError("no route\nmore")
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    with pytest.raises(
+        FormatError, match=r"data/pairs: is neither a file here nor a dataset .*no route\); check"
+    ):
+        open_table("data/pairs")
+
+
+@pytest.mark.parametrize(
+    ("package", "source"), [("datasets", "someone/pairs"), ("zstandard", "pairs.csv.zst")]
+)
+def test_tables_absent_package_names_the_extra(tmp_path, monkeypatch, package, source):
+    monkeypatch.chdir(tmp_path)
+    Path("pairs.csv.zst").write_bytes(b"\x28\xb5\x2f\xfd")
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(
+        MissingExtraError, match=rf"{package} is not installed; run: pip install 'likewise\[tables\]'"
+    ):
+        open_table(source)
+
+
+def test_tables_count_rows_is_none_where_it_is_not_cheap(tmp_path):
+    assert count_rows("-") is None
+    assert count_rows(tmp_path / "absent.csv") is None
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1")
+    assert count_rows(tmp_path / "bad.parquet") is None
+    (tmp_path / "pairs.csv").write_text("a,b\n1,2\n3,4", encoding="utf-8")
+    assert count_rows(tmp_path / "pairs.csv") == 2
+
+
+def test_tables_reading_is_lazy(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(json.dumps({"a": "x", "b": "y"}) + "\nnot json\n", encoding="utf-8")
+    rows = iter(open_table(path))
+    assert next(rows).fields == {"a": "x", "b": "y"}
+    with pytest.raises(FormatError, match=r"pairs\.jsonl:2"):
+        next(rows)
