@@ -14,12 +14,13 @@ from tests.training.killing import train_and_maybe_die
 
 # 36 training pairs in batches of 4: 9 steps an epoch, 27 in all.
 PLAIN = {"stage.0.epochs": 3, "stage.0.batch_size": 4, "stage.0.save_every": 4, "stage.0.evaluate_every": 5}
-# Early stopping after two evaluations without a gain, two micro-batches a step.
+# Early stopping after three evaluations without a gain, two micro-batches a step.
 STOPPING = {
     **PLAIN,
     "stage.0.accumulation": 2,
     "stage.0.evaluate_every": 2,
-    "stage.0.patience": 2,
+    "stage.0.save_every": 3,
+    "stage.0.patience": 3,
     "stage.0.epochs": 6,
     "stage.0.learning_rate": 2e-3,
 }
@@ -86,7 +87,7 @@ def test_resume_after_a_kill_during_a_save(launch, undisturbed, tmp_path, save):
     assert_same(weights_of(tmp_path), undisturbed["plain"])
 
 
-@pytest.mark.parametrize("step", [9, 14])
+@pytest.mark.parametrize("step", [7, 12])
 def test_resume_with_accumulation_and_early_stop(launch, undisturbed, tmp_path, step):
     code = launch(tmp_path, STOPPING, die_in_step=step)
     assert code == -signal.SIGKILL

@@ -36,9 +36,10 @@ def recipe_from(
     if encoder is not None:
         document["encoder"] = {**_as_table(document.get("encoder")), "kind": "pretrained", "name": encoder}
     if data is not None:
+        # The recipe's own dev sets, leak filter and evaluation belong to its own data.
+        document.pop("evaluation", None)
         for stage in document.get("stage", [])[:1]:
-            stage["data"] = [{"source": data}]
-            stage["dev"] = []
+            stage |= {"data": [{"source": data}], "dev": [], "filter_against": []}
     for override in overrides:
         apply_override(document, override)
     return parse_recipe(document, where)

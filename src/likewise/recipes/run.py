@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -53,9 +54,10 @@ def run_recipe(
     recipe: Recipe, output: str | Path | None, *, context: RunContext, resume: bool = False, overwrite: bool = False
 ) -> RunReport:
     """Train every stage and write the model folder; `output` None keeps the model in memory only."""
-    folder, work = _folders(recipe, output, resume=resume, overwrite=overwrite)
+    folder, work = _folders(output, resume=resume, overwrite=overwrite)
     stages = [load_stage(recipe, number, context=context) for number in range(len(recipe.stage))]
     model = start_model(recipe, stages, context)
+    _open_run(work, recipe, resume=resume)
     reports: list[dict[str, Any]] = []
     for number, data in enumerate(stages):
         if number:
@@ -149,10 +151,9 @@ def _fingerprint(entry: DevSet) -> str:
     return f"{len(entry.records)} rows sha256:{digest.hexdigest()[:16]}"
 
 
-def _folders(recipe: Recipe, output: str | Path | None, *, resume: bool, overwrite: bool) -> tuple[Path | None, Path]:
+def _folders(output: str | Path | None, *, resume: bool, overwrite: bool) -> tuple[Path | None, Path]:
+    """The model folder and the run folder; nothing is written yet, so bad data leaves no trace."""
     if output is None:
-        import tempfile
-
         return None, Path(tempfile.mkdtemp(prefix="likewise-run-"))
     folder = Path(output)
     work = folder.with_name(folder.name + ".run")
@@ -162,11 +163,14 @@ def _folders(recipe: Recipe, output: str | Path | None, *, resume: bool, overwri
         raise UsageError(f"{work} holds an unfinished run; go on with --resume or start over with --overwrite")
     if resume and not work.exists():
         raise UsageError(f"{work} does not exist: there is no run to resume; leave --resume out")
+    return folder, work
+
+
+def _open_run(work: Path, recipe: Recipe, *, resume: bool) -> None:
     if not resume:
         shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True, exist_ok=True)
     _same_recipe(work / "recipe.json", recipe)
-    return folder, work
 
 
 def _same_recipe(path: Path, recipe: Recipe) -> None:

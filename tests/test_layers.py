@@ -1,0 +1,112 @@
+"""Imports point one way, light modules stay light, and files keep the house's habits."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "likewise"
+# A module may import from its own layer's entry and from those below it, never from above.
+LAYERS = [
+    ["errors"],
+    ["records"],
+    ["data"],
+    ["pairing", "heads", "losses", "schedules", "encoders"],
+    ["methods"],
+    ["store"],
+    ["predict", "evaluation", "training"],
+    ["recipes"],
+    ["api"],
+    ["experiments"],
+    ["cli"],
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+APART = {"pairing", "heads", "losses", "schedules", "predict", "evaluation", "training"}
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def room(path: Path) -> str:
+    """The layer entry a file belongs to."""
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    """Layer entries that a file imports, wherever in the file."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module] if node.module != "likewise" else [f"likewise.{a.name}" for a in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        found |= {name.split(".")[1] for name in names if name.startswith("likewise.")}
+    return found
+
+
+def test_layers_cover_every_module():
+    assert {room(path) for path in FILES} - {"__init__", "__main__"} == set(RANK)
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if room(p) in RANK], ids=lambda p: str(p.relative_to(SOURCE)))
+def test_layers_import_downward_only(path):
+    own = room(path)
+    for other in imports(path) - {own, "__version__"}:
+        assert RANK[other] <= RANK[own], f"{own} imports {other}"
+        if {own, other} <= APART and RANK[own] == RANK[other]:
+            raise AssertionError(f"{own} imports {other}: small parts do not know each other")
+
+
+HEAVY = ("torch", "transformers", "datasets", "scipy", "pandas", "pyarrow")
+
+
+def heavy_after(code: str) -> set[str]:
+    """Heavy modules loaded after running some code in a fresh interpreter."""
+    script = f"import sys\n{code}\nprint('LOADED', *(m for m in {HEAVY!r} if m in sys.modules))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(result.stdout.rpartition("LOADED")[2].split())
+
+
+@pytest.mark.parametrize("module", ["likewise", "likewise.errors", "likewise.records", "likewise.data", "likewise.schedules", "likewise.cli", "likewise.data.batching"])
+def test_light_modules_load_nothing_heavy(module):
+    assert heavy_after(f"import {module}") == set()
+
+
+def test_help_and_data_check_do_not_load_torch(tmp_path):
+    (tmp_path / "p.csv").write_text("text_a,text_b,score\na b,c d,1\ne f,g h,2\n", encoding="utf8")
+    for arguments in (["--help"], ["score", "--help"], ["train", "--help"], ["data", "check", str(tmp_path / "p.csv")]):
+        code = (
+            f"sys.argv = ['likewise', *{arguments!r}]\n"
+            "from likewise.cli import main\n"
+            "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code, stop.code"
+        )
+        assert heavy_after(code) == set(), arguments
+
+
+def test_source_has_no_assert_pickle_or_stray_print():
+    for path in FILES:
+        tree = ast.parse(path.read_text(encoding="utf8"))
+        for node in ast.walk(tree):
+            assert not isinstance(node, ast.Assert), path
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("eval", "exec"), path
+                assert node.func.id != "print" or room(path) == "cli", path
+        assert "import pickle" not in path.read_text(encoding="utf8"), path
+
+
+def test_functions_are_short_and_documented():
+    long, bare = [], []
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+            if isinstance(node, ast.FunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                if lines > 75:
+                    long.append(f"{path.name}:{node.name} {lines}")
+        for node in ast.parse(path.read_text(encoding="utf8")).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_") and not ast.get_docstring(node):
+                bare.append(f"{path.name}:{node.name}")
+    assert not long
+    assert not bare

@@ -1,0 +1,193 @@
+"""Recipes: every shipped one is read, built and run two steps; mistakes are reported all at once with their path."""
+
+from __future__ import annotations
+
+import pytest
+
+import likewise
+from likewise.api import make_recipe
+from likewise.errors import DataError, RecipeError, UsageError
+from likewise.recipes.infer import recipe_toml
+from likewise.recipes.reading import read_recipe, recipe_from, shipped_document, shipped_recipes
+from likewise.recipes.run import RunContext, dry_run, run_recipe
+from likewise.recipes.schema import DataSpec
+from likewise.recipes.sources import add_noise, load_source, move_value
+from likewise.records import Record, Relation
+
+SHIPPED = ["regression-nli", "regression-nli-then-sts", "regression-sts", "similarity"]
+
+
+def on_tiny_data(name, encoder, pairs, steps=2):
+    """A shipped recipe with its data replaced by the tiny table, cut to a few steps."""
+    document = shipped_document(name)
+    document["encoder"] = {"name": str(encoder), "normalise": document["encoder"] == "default"}
+    columns = {"similarity": "similarity", "entailment": "entailment"}
+    for stage in document["stage"]:
+        relation = stage["objective"][0]["relation"]
+        entry = {"source": str(pairs), "columns": {relation: columns[relation]}}
+        stage["data"] = [{**entry, "round": stage["data"][0].get("round", False)}]
+        stage["dev"] = [entry]
+        stage["filter_against"] = []
+        stage["max_steps"] = steps
+    return recipe_from(document, name)
+
+
+def test_shipped_recipes_are_the_ones_we_know():
+    assert shipped_recipes() == SHIPPED
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_recipe_is_read_built_and_run_two_steps(name, tiny_encoder, tiny_pairs, tmp_path):
+    recipe = on_tiny_data(name, tiny_encoder, tiny_pairs)
+    report = run_recipe(recipe, tmp_path / "model", context=RunContext(device="cpu"))
+    assert [stage["steps"] for stage in report.stages] == [2] * len(recipe.stage)
+    scores = likewise.load(tmp_path / "model", device="cpu").score([("a man", "a dog")])
+    assert list(scores) == [recipe.stage[-1].objective[0].relation]
+    assert not (tmp_path / "model.run").exists()
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_recipe_plans_on_real_data(name, tiny_encoder, data_dir):
+    recipe = read_recipe(name, encoder=str(tiny_encoder))
+    lines = "\n".join(dry_run(recipe, context=RunContext(data_dir=data_dir, device="cpu")))
+    if "nli" in name:
+        # One of the 31,493 pairs at hand stands in the seven test sets; the filter finds it.
+        assert "31,492 pairs" in lines
+    if name != "regression-nli":
+        assert "951 of 5,749 stsb/train rows kept" in lines
+        assert "4,367 of 4,500 sick/train rows kept" in lines
+        assert "5,318 pairs" in lines
+    assert "dev: 363 of 1,500 stsb/dev rows kept" in lines
+    assert "dev: 486 of 500 sick/trial rows kept" in lines
+
+
+def test_recipe_reports_all_problems_with_their_paths():
+    document = shipped_document("similarity")
+    document["stage"][0]["learning_rat"] = 1e-5
+    document["stage"][0]["epochs"] = "many"
+    document["stage"][0]["schedule"] = "alternating"
+    document["encodr"] = "x"
+    with pytest.raises(RecipeError) as caught:
+        recipe_from(document, "mine.toml")
+    text = str(caught.value)
+    assert "mine.toml: stage.0.learning_rat: is not a known key; did you mean 'learning_rate'?" in text
+    assert "mine.toml: stage.0.epochs" in text
+    assert "mine.toml: stage.0.schedule" in text
+    assert "mine.toml: encodr: is not a known key; did you mean 'encoder'?" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("stage.0.objective.0.loss", "kl_grid", "stage.0.objective.0: loss 'kl_grid' fits heads distribution"),
+        ("stage.0.objective.0.k", 2.0, "has no option k"),
+        ("stage.0.objective.0.relation", "mood", "'mood' is not one of similarity"),
+    ],
+)
+def test_recipe_objectives_are_checked_by_name(path, value, message, tiny_encoder, tiny_pairs):
+    from likewise.recipes.build import build_objectives
+    from likewise.recipes.reading import set_value
+
+    document = shipped_document("similarity")
+    document["stage"][0]["objective"] = [{"relation": "similarity", "head": "cosine", "loss": "mse"}]
+    set_value(document, path, value)
+    with pytest.raises(RecipeError) as caught:
+        build_objectives(recipe_from(document, "mine.toml"), 0)
+    assert message in str(caught.value)
+
+
+def test_recipe_overrides_reach_lists_and_types():
+    recipe = read_recipe("similarity", overrides=["stage.0.learning_rate=3e-5", "stage.0.batch_size=8", "encoder.name=other/model"])
+    assert recipe.stage[0].learning_rate == 3e-5
+    assert recipe.stage[0].batch_size == 8
+    assert recipe.encoder.name == "other/model"
+    with pytest.raises(UsageError, match="counting starts at 0"):
+        read_recipe("similarity", overrides=["stage.3.epochs=1"])
+    with pytest.raises(UsageError, match="expected PATH=VALUE"):
+        read_recipe("similarity", overrides=["stage.0.epochs"])
+
+
+def test_recipe_absent_names_the_shipped_ones():
+    with pytest.raises(RecipeError, match="shipped: .*similarity"):
+        read_recipe("similarty")
+    with pytest.raises(RecipeError, match="no such recipe file"):
+        read_recipe("nothing.toml")
+
+
+def test_recipe_toml_is_read_back_equal(tmp_path):
+    recipe = read_recipe("regression-nli-then-sts")
+    (tmp_path / "r.toml").write_text(recipe_toml(recipe), encoding="utf8")
+    assert read_recipe(str(tmp_path / "r.toml")) == recipe
+
+
+def test_inferred_recipe_names_columns_ranges_and_heads(tiny_pairs):
+    recipe, _ = make_recipe(str(tiny_pairs), relations=["similarity:0..5", "entailment:classes"])
+    assert set(recipe.relation) == {"similarity", "entailment"}
+    assert recipe.relation["entailment"].labels == ("contradiction", "entailment", "neutral")
+    assert [(o.head, o.loss) for o in recipe.stage[0].objective] == [
+        ("distribution", "kl_grid"),
+        ("classes", "cross_entropy"),
+    ]
+
+
+def test_inferred_recipe_for_one_graded_column_follows_the_similarity_recipe(tiny_pairs):
+    recipe, _ = make_recipe(str(tiny_pairs), relations=["similarity:0..5"])
+    shipped = read_recipe("similarity")
+    assert [o.loss for o in recipe.stage[0].objective] == [o.loss for o in shipped.stage[0].objective]
+    assert recipe.stage[0].learning_rate == shipped.stage[0].learning_rate
+
+
+def test_data_override_maps_a_single_rating_column(tmp_path, tiny_encoder):
+    rows = "\n".join(f"the dog {i},a cat {i},{i / 20}" for i in range(20))
+    (tmp_path / "mine.csv").write_text(f"sentence1,sentence2,score\n{rows}\n", encoding="utf8")
+    told = []
+    recipe, tables = make_recipe("similarity", data=str(tmp_path / "mine.csv"), encoder=str(tiny_encoder))
+    dry_run(recipe, context=RunContext(device="cpu", tables=tables, tell=told.append))
+    assert any("column 'score' (0..1) is taken as similarity" in line for line in told)
+
+
+def test_sources_rescale_and_round_as_the_paper_does(tmp_path):
+    sick, target = Relation.graded("relatedness", 1, 5), Relation.graded("similarity", 0, 5)
+    spec = DataSpec(source="x", round=True)
+    assert move_value(3.0, sick, target, spec) == 2.0  # 5(3−1)/4 = 2.5, halves to even
+    assert move_value(4.2, sick, target, spec) == 4.0
+    assert move_value(4.2, sick, target, DataSpec(source="x")) == pytest.approx(4.0)
+    assert move_value(None, sick, target, spec) is None
+
+
+@pytest.mark.realdata
+def test_sources_reproduce_the_rounded_label_counts(data_dir):
+    from collections import Counter
+
+    relations = {"similarity": Relation.graded("similarity", 0, 5)}
+    stsb = load_source(DataSpec(source="stsb/train", round=True), relations, data_dir=data_dir)
+    sick = load_source(
+        DataSpec(source="sick/train", round=True, columns={"similarity": "relatedness"}), relations, data_dir=data_dir
+    )
+    assert [Counter(r.values["similarity"] for r in stsb)[float(k)] for k in range(6)] == [615, 810, 939, 1322, 1461, 602]
+    assert [Counter(r.values["similarity"] for r in sick)[float(k)] for k in range(6)] == [303, 193, 705, 1258, 1437, 604]
+
+
+def test_noise_replaces_the_share_it_says_and_never_by_the_same_label():
+    relation = Relation.ordered("e", ["contradiction", "neutral", "entailment"])
+    records = [Record(("a", "b"), {"e": "neutral"}) for _ in range(4000)]
+    noisy = add_noise(records, {"e": relation}, 0.2, seed=3)
+    changed = [r.values["e"] for r in noisy if r.values["e"] != "neutral"]
+    assert len(changed) / 4000 == pytest.approx(0.2, abs=0.02)
+    assert changed.count("contradiction") / len(changed) == pytest.approx(0.5, abs=0.06)
+    assert noisy == add_noise(records, {"e": relation}, 0.2, seed=3)
+
+
+def test_split_off_dev_shares_no_text(tiny_encoder, tmp_path):
+    from likewise.data.keys import text_key
+    from likewise.data.splits import split_records
+
+    records = [Record((f"Text {i}", f"other {i // 2}"), {"s": 1.0}) for i in range(60)]
+    rest, dev, clean = split_records(records, 0.2, seed=1)
+    assert clean
+    assert len(dev) == 12
+    sides = [{text_key(t) for r in part for t in r.texts} for part in (rest, dev)]
+    assert not sides[0] & sides[1]
+    with pytest.raises(DataError, match="too few"):
+        split_records(records[:5], 0.2, seed=1)

@@ -1,0 +1,141 @@
+"""Model folders: equal after a round trip, plain sentence-transformers outside, damage named in one line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+import likewise
+from likewise.errors import DataError, ModelError, UsageError
+from likewise.predict import Predictor
+
+TEXTS = ["a man plays guitar", "the dog sleeps", "two children eat bread in the kitchen , not soup"]
+PAIRS = [(TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[2]), (TEXTS[0], TEXTS[0])]
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_encoder, tiny_pairs, tmp_path_factory):
+    """A trained two-relation model."""
+    target = tmp_path_factory.mktemp("models") / "my-model"
+    likewise.train(
+        tiny_pairs,
+        target,
+        encoder=str(tiny_encoder),
+        relations=["similarity:0..5", "topic:-2..2", "entailment:classes"],
+        overrides={"stage.0.epochs": 1},
+        device="cpu",
+    )
+    return target
+
+
+def test_saved_model_gives_the_same_vectors_in_sentence_transformers(folder):
+    own = likewise.load(folder, device="cpu").encode(TEXTS)
+    theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+    assert np.abs(own - theirs).max() < 1e-5
+
+
+def test_saved_model_scores_the_same_after_loading(folder):
+    first, second = (likewise.load(folder, device="cpu") for _ in range(2))
+    one, two = first.score(PAIRS), second.score(PAIRS)
+    assert list(one) == ["similarity", "topic", "entailment"]
+    assert np.array_equal(one["similarity"], two["similarity"])
+    assert one["entailment"] == two["entailment"]
+    assert set(one["entailment"]) <= {"contradiction", "neutral", "entailment"}
+    assert ((one["topic"] >= -2) & (one["topic"] <= 2)).all()
+
+
+def test_saved_model_holds_only_safe_files_and_says_what_it_is(folder):
+    assert not [f for f in folder.rglob("*") if f.suffix in (".bin", ".pt", ".pth", ".pkl", ".pickle")]
+    document = json.loads((folder / "likewise" / "model.json").read_text())
+    assert [r["name"] for r in document["relations"]] == ["similarity", "topic", "entailment"]
+    assert document["source"] == {"similarity": "head", "topic": "head", "entailment": "head"}
+    assert document["versions"]["torch"]
+    card = (folder / "README.md").read_text()
+    assert "| topic | -2..2 | head |" in card
+
+
+def test_score_of_a_named_relation_and_of_an_unknown_one(folder):
+    model = likewise.load(folder, device="cpu")
+    assert list(model.score(PAIRS, relation="topic")) == ["topic"]
+    with pytest.raises(UsageError, match="does not answer relation 'actor'"):
+        model.score(PAIRS, relation="actor")
+    with pytest.raises(UsageError, match="no relation 'actor' among the scores"):
+        model.score(PAIRS)["actor"]
+
+
+@pytest.mark.parametrize("form", ["list", "frame", "dataset", "file", "rows"])
+def test_score_takes_lists_frames_datasets_and_files(folder, form, tmp_path):
+    import datasets
+    import pandas as pd
+
+    model = likewise.load(folder, device="cpu")
+    rows = [{"sentence1": a, "sentence2": b} for a, b in PAIRS]
+    if form == "file":
+        pd.DataFrame(rows).to_csv(tmp_path / "p.csv", index=False)
+    sources = {
+        "list": PAIRS,
+        "rows": rows,
+        "frame": pd.DataFrame(rows),
+        "dataset": datasets.Dataset.from_list(rows),
+        "file": tmp_path / "p.csv",
+    }
+    assert np.allclose(model.score(sources[form])["similarity"], model.score(PAIRS)["similarity"])
+
+
+def test_train_takes_frames_and_keeps_the_model_in_memory(tiny_encoder, tiny_pairs):
+    import pandas as pd
+
+    frame = pd.read_csv(tiny_pairs)[["text_a", "text_b", "similarity"]]
+    model = likewise.train(frame, encoder=str(tiny_encoder), overrides={"stage.0.max_steps": 2}, device="cpu")
+    assert isinstance(model, Predictor)
+    assert [r.name for r in model.relations] == ["similarity"]
+
+
+def test_raw_encoder_answers_similarity_by_cosine(tiny_encoder):
+    model = likewise.load(tiny_encoder, device="cpu")
+    scores = model.score(PAIRS)
+    u, v = (model.encode([pair[i] for pair in PAIRS]) for i in (0, 1))
+    cosine = (u * v).sum(1) / np.linalg.norm(u, axis=1) / np.linalg.norm(v, axis=1)
+    assert scores["similarity"] == pytest.approx(cosine, abs=1e-5)
+    assert scores.source == {"similarity": "cosine"}
+    assert scores.relations[0].scale == "-1..1"
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("likewise/model.json", b"{"),
+        ("likewise/model.json", b'{"format": 99}'),
+        ("likewise/heads.safetensors", b"short"),
+        ("modules.json", b"[]"),
+        ("tokenizer.json", b"{}"),
+    ],
+)
+def test_damaged_folder_is_named_in_one_line(folder, tmp_path, file, content):
+    shutil.copytree(folder, tmp_path / "damaged")
+    (tmp_path / "damaged" / file).write_bytes(content)
+    with pytest.raises(ModelError) as caught:
+        likewise.load(tmp_path / "damaged", device="cpu")
+    assert "damaged" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_existing_folder_is_not_overwritten(folder, tiny_pairs, tiny_encoder):
+    with pytest.raises(UsageError, match="exists already"):
+        likewise.train(tiny_pairs, folder, encoder=str(tiny_encoder), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"), [(("", "x"), "text 0: is empty"), (("x", "y" * 100_001), "100,001 characters"), (("x", 3), "not a string")]
+)
+def test_score_refuses_what_is_no_text(tiny_encoder, pair, message):
+    model = likewise.load(tiny_encoder, device="cpu")
+    with pytest.raises(DataError, match=message):
+        from likewise.predict import check_texts
+
+        check_texts(list(pair))
+        model.score([pair])
