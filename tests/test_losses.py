@@ -133,6 +133,34 @@ def test_pearson_loss_averages_to_one_minus_pearson():
     assert value == pytest.approx(1 - pearsonr(output.numpy(), target.numpy()).statistic, abs=1e-9)
 
 
+def test_pearson_loss_weighs_groups_alike_and_compares_within_them():
+    from scipy.stats import pearsonr
+
+    output, target = torch.randn(30, dtype=torch.double), torch.randn(30, dtype=torch.double)
+    group = torch.tensor([0] * 6 + [1] * 24)
+    target[:6] += 100  # another scale altogether
+    value = pearson(output, target, torch.ones(30, dtype=torch.bool), group=group).mean().item()
+    each = [1 - pearsonr(output[group == g].numpy(), target[group == g].numpy()).statistic for g in (0, 1)]
+    assert value == pytest.approx(sum(each) / 2, abs=1e-9)
+
+
+def test_pearson_loss_leaves_out_groups_too_small_to_correlate():
+    output = torch.randn(8, requires_grad=True)
+    group = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+    values = pearson(output, torch.randn(8), torch.ones(8, dtype=torch.bool), group=group)
+    assert (values[:3] == 0).all()
+    values.sum().backward()
+    assert torch.isfinite(output.grad).all()
+
+
+def test_cosent_compares_within_groups():
+    output, target = torch.tensor([0.1, 0.9, 0.8, 0.2]), torch.tensor([1.0, 0.0, 1.0, 0.0])
+    group = torch.tensor([0, 1, 1, 0])
+    value = cosent(output, target, torch.ones(4, dtype=torch.bool), group=group)[0]
+    expected = torch.log(1 + torch.exp(torch.tensor(20 * 0.1)) + torch.exp(torch.tensor(20 * 0.1)))
+    assert value.item() == pytest.approx(expected.item(), rel=1e-4)
+
+
 def test_cosent_equals_its_written_formula():
     output, target = torch.tensor([0.2, 0.9, 0.5]), torch.tensor([1.0, 0.0, 0.5])
     total = 1.0

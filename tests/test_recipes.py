@@ -181,13 +181,30 @@ def test_noise_replaces_the_share_it_says_and_never_by_the_same_label():
 
 def test_split_off_dev_shares_no_text(tiny_encoder, tmp_path):
     from likewise.data.keys import text_key
-    from likewise.data.splits import split_records
+    from likewise.data.splits import split_rows
 
     records = [Record((f"Text {i}", f"other {i // 2}"), {"s": 1.0}) for i in range(60)]
-    rest, dev, clean = split_records(records, 0.2, seed=1)
+    chosen, clean = split_rows(records, 0.2, seed=1)
     assert clean
-    assert len(dev) == 12
-    sides = [{text_key(t) for r in part for t in r.texts} for part in (rest, dev)]
+    assert len(chosen) == 12
+    rest = [record for row, record in enumerate(records) if row not in chosen]
+    sides = [{text_key(t) for r in part for t in r.texts} for part in (rest, [records[row] for row in chosen])]
     assert not sides[0] & sides[1]
     with pytest.raises(DataError, match="too few"):
-        split_records(records[:5], 0.2, seed=1)
+        split_rows(records[:5], 0.2, seed=1)
+
+
+def test_cosine_of_a_ranking_loss_is_settled_on_the_relations_scale(tiny_encoder, tiny_pairs):
+    import numpy as np
+    from likewise.data import load
+    from likewise.evaluation.metrics import spearman
+
+    recipe = on_tiny_data("similarity", tiny_encoder, tiny_pairs, steps=5)
+    model = run_recipe(recipe, None, context=RunContext(device="cpu")).predictor
+    records = load(tiny_pairs, relations=[Relation.graded("similarity", 0, 5)])
+    gold = np.array([r.values["similarity"] for r in records])
+    pairs = [r.texts for r in records]
+    answers, cosines = model.score(pairs)["similarity"], model.cosines(pairs)
+    assert abs(answers.mean() - gold.mean()) < 0.3
+    inside = (answers > 0) & (answers < 5)
+    assert spearman(answers[inside], cosines[inside]) == pytest.approx(1.0)

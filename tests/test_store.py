@@ -65,6 +65,8 @@ def test_score_of_a_named_relation_and_of_an_unknown_one(folder):
         model.score(PAIRS, relation="actor")
     with pytest.raises(UsageError, match="no relation 'actor' among the scores"):
         model.score(PAIRS)["actor"]
+    assert "actor" not in model.score(PAIRS)
+    assert model.score(PAIRS).get("actor") is None
 
 
 @pytest.mark.parametrize("form", ["list", "frame", "dataset", "file", "rows"])

@@ -16,7 +16,7 @@ from likewise.evaluation.runlog import log_test_run
 from likewise.evaluation.suites import Suite, get_suite, run_suite
 from likewise.predict import Predictor, Scores, load
 from likewise.recipes.infer import infer_document
-from likewise.recipes.reading import read_recipe, recipe_from, shipped_recipes
+from likewise.recipes.reading import Overrides, parse_override, read_recipe, recipe_from, shipped_recipes
 from likewise.recipes.run import RunContext, run_recipe
 from likewise.recipes.schema import Recipe
 from likewise.training.callbacks import FitEvent
@@ -39,7 +39,7 @@ def train(
     relations: Sequence[str] = (),
     text_a: str | None = None,
     text_b: str | None = None,
-    overrides: Sequence[str] | Mapping[str, Any] = (),
+    overrides: Overrides = (),
     seed: int | None = None,
     device: str | None = None,
     precision: str = "fp32",
@@ -85,13 +85,14 @@ def make_recipe(
     relations: Sequence[str] = (),
     text_a: str | None = None,
     text_b: str | None = None,
-    overrides: Sequence[str] | Mapping[str, Any] = (),
+    overrides: Overrides = (),
     seed: int | None = None,
 ) -> tuple[Recipe, dict[str, object]]:
     """The recipe that `train` would run, and the in-memory tables its entries name."""
     tables: dict[str, object] = {}
-    changes = list(overrides) if not isinstance(overrides, Mapping) else [f"{k}={_toml(v)}" for k, v in overrides.items()]
-    changes += [] if seed is None else [f"seed={seed}"]
+    changes = dict(overrides) if isinstance(overrides, Mapping) else dict(map(parse_override, overrides))
+    if seed is not None:
+        changes["seed"] = seed
     named = data if data is None or isinstance(data, str) else _remember(data, tables)
     if isinstance(source, str | os.PathLike) and is_recipe(os.fspath(source)):
         if relations or text_a or text_b:
@@ -114,12 +115,6 @@ def _remember(table: object, tables: dict[str, object]) -> str:
         return os.fspath(table)
     tables[MEMORY] = table
     return MEMORY
-
-
-def _toml(value: Any) -> str:
-    import tomli_w
-
-    return tomli_w.dumps({"v": value}).partition("=")[2].strip()
 
 
 def evaluate(

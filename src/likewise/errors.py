@@ -9,6 +9,7 @@
     ├── EvaluationError           a number was asked for that has no meaning (exit 1)
     ├── LeakageError              training and evaluation data overlap above the limit (exit 1)
     ├── UsageError                the call itself is wrong (exit 2)
+    │   └── UnknownNameError      a name is not among those there are; also a KeyError
     └── MissingExtraError         an optional dependency is not installed (exit 2)
 
 A message says what was found, what was expected and what to do about it.
@@ -81,6 +82,13 @@ class UsageError(LikewiseError):
     """The call itself is wrong."""
 
     exit_code = 2
+
+
+class UnknownNameError(UsageError, KeyError):
+    """A name is not among those there are; a KeyError too, so that mappings behave like mappings."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class MissingExtraError(LikewiseError):

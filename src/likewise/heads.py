@@ -89,18 +89,35 @@ class ClassesHead(Head):
 
 
 class CosineHead(Head):
-    """B×1 → B: the cosine itself. Trains the encoder alone."""
+    """B×1 → B: the cosine itself. Trains the encoder alone.
+
+    `slope` and `offset` move a cosine onto the unit target when it is read, not while it trains: losses that only
+    rank (pearson, cosent) leave its level free, and `set_line` settles it afterwards.
+    """
 
     form: Form = "unit"
+    slope: Tensor
+    offset: Tensor
 
     def __init__(self, features: int, *, outputs: int = 1, hidden: int = 0) -> None:
         super().__init__()
         if features != 1 or hidden:
             raise UsageError('a cosine head takes pairing = ["cosine"] and no hidden layer')
+        self.register_buffer("slope", torch.ones(()))
+        self.register_buffer("offset", torch.zeros(()))
 
     def forward(self, features: Tensor) -> Tensor:
         """Cosines, B."""
         return features[:, 0]
+
+    def read(self, output: Tensor) -> Tensor:
+        """Cosines on the line to the unit target."""
+        return self.slope * output + self.offset
+
+    def set_line(self, slope: float, offset: float) -> None:
+        """Fix the line between cosine and unit target."""
+        self.slope.fill_(slope)
+        self.offset.fill_(offset)
 
 
 class ContrastHead(CosineHead):

@@ -20,7 +20,9 @@ from torch.nn import functional
 from likewise.errors import UsageError
 
 Boundary = Literal["safe", "paper-clamp", "code-mask", "none"]
-Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
+Loss = Callable[..., Tensor]
+# Fewer pairs than this say nothing about a correlation.
+_FEWEST = 4
 
 
 def l1(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
@@ -106,27 +108,42 @@ def cross_entropy(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
     return _masked(functional.cross_entropy(output, classes, reduction="none"), mask)
 
 
-def pearson(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-    """½(ẑ − z)² of batch-standardised scores; the mean over the batch is 1 − Pearson. Heads: cosine, scalar."""
-    keep = mask.bool()
-    if int(keep.sum()) < 2:
-        return torch.zeros_like(output)
-    difference = _standardise(output, keep) - _standardise(target, keep)
-    return _masked(0.5 * difference**2, mask)
+def pearson(output: Tensor, target: Tensor, mask: Tensor, *, group: Tensor | None = None) -> Tensor:
+    """½(ẑ − z)² of scores standardised within their group; the batch mean is the groups' mean of 1 − Pearson.
+
+    Heads: cosine, scalar. `group` (B) numbers the data set of each pair: sets rated by different people on different
+    scales are compared only with themselves, and weigh the same however many rows they lend to the batch.
+    """
+    values = torch.zeros_like(output)
+    members = [keep for keep in _groups(mask, group) if int(keep.sum()) >= _FEWEST]
+    for keep in members:
+        difference = _standardise(output[keep]) - _standardise(target[keep])
+        share = float(mask.sum()) / (len(members) * float(keep.sum()))
+        values = values.masked_scatter(keep, 0.5 * share * difference**2)
+    return values
 
 
-def _standardise(values: Tensor, keep: Tensor) -> Tensor:
-    kept = values[keep]
-    return (values - kept.mean()) / kept.std(unbiased=False).clamp(min=1e-6)
+def _groups(mask: Tensor, group: Tensor | None) -> list[Tensor]:
+    if group is None:
+        return [mask.bool()]
+    return [mask.bool() & (group == number) for number in torch.unique(group)]
 
 
-def cosent(output: Tensor, target: Tensor, mask: Tensor, *, scale: float = 20.0) -> Tensor:
+def _standardise(values: Tensor) -> Tensor:
+    return (values - values.mean()) / values.std(unbiased=False).clamp(min=1e-4)
+
+
+def cosent(
+    output: Tensor, target: Tensor, mask: Tensor, *, scale: float = 20.0, group: Tensor | None = None
+) -> Tensor:
     """log(1 + Σ_{y_i > y_j} e^{scale (c_j − c_i)}), the same value for each observed example. Heads: cosine, scalar.
 
-    Su 2022 (CoSENT). Compares every two pairs of the batch whose gold scores differ.
+    Su 2022 (CoSENT). Compares every two pairs of the batch, and of the same group, whose gold scores differ.
     """
     keep = mask.bool()
     higher = (target[:, None] > target[None, :]) & keep[:, None] & keep[None, :]
+    if group is not None:
+        higher &= group[:, None] == group[None, :]
     differences = scale * (output[None, :] - output[:, None])
     terms = differences.masked_fill(~higher, float("-inf")).reshape(-1)
     total = torch.logsumexp(torch.cat([terms.new_zeros(1), terms]), dim=0)
@@ -151,11 +168,18 @@ def _masked(values: Tensor, mask: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class LossEntry:
-    """A loss by name: the function, the heads it fits, and whether it works in the relation's own units."""
+    """A loss by name: the function and the heads it fits.
+
+    own_units  it works in the relation's own units, so a cosine is moved there first
+    grouped    it compares pairs of a batch, and takes `group` to compare like with like
+    ranks      it says which pair is closer, not how close: the level of a cosine stays free
+    """
 
     function: Callable[..., Tensor]
     heads: tuple[str, ...]
     own_units: bool = False
+    grouped: bool = False
+    ranks: bool = False
 
 
 _NUMBER = ("scalar", "cosine")
@@ -168,9 +192,9 @@ LOSSES: dict[str, LossEntry] = {
     "kl_grid": LossEntry(kl_grid, ("distribution",)),
     "mse_grid": LossEntry(mse_grid, ("distribution",)),
     "cross_entropy": LossEntry(cross_entropy, ("classes",)),
-    "pearson": LossEntry(pearson, _NUMBER),
-    "cosent": LossEntry(cosent, _NUMBER),
-    "infonce": LossEntry(infonce, ("contrast",)),
+    "pearson": LossEntry(pearson, _NUMBER, grouped=True, ranks=True),
+    "cosent": LossEntry(cosent, _NUMBER, grouped=True, ranks=True),
+    "infonce": LossEntry(infonce, ("contrast",), ranks=True),
 }
 
 
@@ -181,7 +205,7 @@ def make_loss(name: str, head: str, *, lo: float = 0.0, hi: float = 1.0, **optio
     entry = LOSSES[name]
     if head not in entry.heads:
         raise UsageError(f"loss {name!r} fits heads {', '.join(entry.heads)}, not {head!r}")
-    known = set(inspect.signature(entry.function).parameters) - {"output", "target", "mask", "lo", "hi"}
+    known = set(inspect.signature(entry.function).parameters) - {"output", "target", "mask", "lo", "hi", "group"}
     unknown = set(options) - known
     if unknown:
         raise UsageError(f"loss {name!r} has no option {', '.join(sorted(unknown))}; it has {', '.join(sorted(known)) or 'none'}")

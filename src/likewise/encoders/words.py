@@ -22,6 +22,7 @@ from sentence_transformers.sentence_transformer.modules import LSTM, Pooling, St
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
+from likewise.encoders.resolve import local_model
 from likewise.errors import DataError, Problem, UsageError
 
 PAD, UNKNOWN, BEGIN, END = "<pad>", "<unk>", "<s>", "</s>"
@@ -99,6 +100,8 @@ def load_vectors(
 ) -> tuple[list[str], Vectors]:
     """Read word vectors: a folder with words.txt + vectors.npy, or a GloVe / fastText text file (.txt .vec, .gz)."""
     where = Path(path).expanduser()
+    if not where.exists():
+        where = local_model(str(path)) or where
     wanted = None if words is None else set(words)
     if where.is_dir():
         return _load_folder(where, wanted)

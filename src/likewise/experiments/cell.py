@@ -49,7 +49,6 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     """Train and measure one cell; the file is written last, so an interrupted cell leaves none."""
     import torch
 
-    from likewise.api import _toml
     from likewise.recipes.reading import read_recipe
     from likewise.recipes.run import RunContext, run_recipe
     from likewise.store import versions
@@ -61,8 +60,7 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     if threads:
         torch.set_num_threads(int(threads))
     started = time.monotonic()
-    changes = [f"{path}={_toml(value)}" for path, value in cell.overrides.items()]
-    recipe = read_recipe(cell.recipe, overrides=[*changes, f"seed={cell.seed}"])
+    recipe = read_recipe(cell.recipe, overrides={**cell.overrides, "seed": cell.seed})
     context = RunContext(data_dir=cell.data_dir, device=cell.device, precision=cell.precision)
     report = run_recipe(recipe, folder / f"{cell.key}-model" if _keep_models() else None, context=context)
     document: dict[str, Any] = {

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from torch.nn import functional
 from likewise.encoders.sentence import embedding_width
 from likewise.errors import ModelError, UsageError
 from likewise.heads import ContrastHead, Head, make_head
-from likewise.losses import Loss, make_loss
+from likewise.losses import LOSSES, Loss, make_loss
 from likewise.pairing import Pairing
 from likewise.records import Codec, Relation
 
@@ -45,6 +46,7 @@ class Objective:
     floor: float = 0.0
     weight: float = 1.0
     allow_blind: bool = False
+    within: str = "data"
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -137,8 +139,9 @@ class PairModel(nn.Module):
         b: Tensor,
         targets: dict[str, Tensor],
         active: Sequence[str] | None = None,
+        group: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """The loss of one step. `targets` maps head key → B×width, NaN where missing."""
+        """The loss of one step. `targets` maps head key → B×width, NaN where missing; `group` numbers data sets."""
         vectors = self.encode_chunks(chunks)
         u, v = vectors[a], vectors[b]
         total = vectors.new_zeros(())
@@ -146,6 +149,8 @@ class PairModel(nn.Module):
             if active is not None and objective.relation.name not in active:
                 continue
             output = self.output(objective, u, v, training=True)
+            if LOSSES[objective.loss].grouped:
+                loss = partial(loss, group=group if objective.within == "data" else None)
             total = total + objective.weight * _observed_mean(loss, output.float(), targets[objective.head_key])
         return {"loss": total}
 

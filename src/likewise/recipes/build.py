@@ -55,6 +55,7 @@ def _objective(relation: Relation, spec: ObjectiveSpec) -> Objective:
         floor=spec.floor,
         weight=spec.weight,
         allow_blind=spec.allow_blind,
+        within=spec.within,
         options=spec.options(),
     )
     objective.codec()

@@ -11,6 +11,8 @@ from likewise.encoders.features import TextFeatures
 from likewise.encoders.vectors import encode_texts
 from likewise.errors import DataError, EvaluationError
 from likewise.evaluation.metrics import compute, get_metric
+from likewise.heads import CosineHead
+from likewise.losses import LOSSES
 from likewise.methods.pairs import PairModel
 from likewise.recipes.schema import StageSpec
 from likewise.records import Record, Relation, nearest_labels
@@ -45,6 +47,25 @@ def dev_scorer(stage: StageSpec, sets: Sequence[DevSet], *, precision: str = "fp
         return {"score": float(np.mean(list(signs.values()))), **numbers}
 
     return evaluate
+
+
+def settle_cosines(model: PairModel, sets: Sequence[DevSet], *, precision: str = "fp32") -> None:
+    """Fit the line from cosine to rating (least squares on dev) for heads whose loss only ranks.
+
+    Ranks do not change, so no number on dev or test does; answers land on the relation's own scale.
+    """
+    free = {o.relation.name: o for o in reversed(model.objectives) if o.head in ("cosine", "contrast")}
+    for objective in free.values():
+        head = model.heads[objective.head_key]
+        rows = [r for entry in sets for r in entry.records if isinstance(r.values.get(objective.relation.name), int | float)]
+        if not LOSSES[objective.loss].ranks or len(rows) < 3 or not isinstance(head, CosineHead):
+            continue
+        gold = objective.codec().encode_many([r.values[objective.relation.name] for r in rows])[:, 0]
+        u, v = (encode_texts(model.encoder, [r.texts[side] for r in rows], precision=precision) for side in (0, 1))
+        cosine = (u * v).sum(1) / np.maximum(np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1), 1e-12)
+        slope, offset = np.polyfit(cosine.astype(np.float64), gold, 1)
+        if slope > 0:
+            head.set_line(float(slope), float(offset))
 
 
 def _set_numbers(model: PairModel, stage: StageSpec, entry: DevSet, u: np.ndarray, v: np.ndarray) -> dict[str, float]:

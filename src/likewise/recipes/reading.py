@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,11 @@ def shipped_recipes() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
 
 
-def read_recipe(name: str, *, overrides: Sequence[str] = (), encoder: str | None = None, data: str | None = None) -> Recipe:
+# Overrides as text ("stage.0.learning_rate=3e-5") or as a mapping from path to value.
+Overrides = Sequence[str] | Mapping[str, Any]
+
+
+def read_recipe(name: str, *, overrides: Overrides = (), encoder: str | None = None, data: str | None = None) -> Recipe:
     """Read a recipe by shipped name or file, replace its encoder or training data, apply overrides, validate."""
     document, where = _document(name)
     return recipe_from(document, where, overrides=overrides, encoder=encoder, data=data)
@@ -28,7 +32,7 @@ def recipe_from(
     document: dict[str, Any],
     where: str,
     *,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     encoder: str | None = None,
     data: str | None = None,
 ) -> Recipe:
@@ -40,8 +44,9 @@ def recipe_from(
         document.pop("evaluation", None)
         for stage in document.get("stage", [])[:1]:
             stage |= {"data": [{"source": data}], "dev": [], "filter_against": []}
-    for override in overrides:
-        apply_override(document, override)
+    changes = overrides if isinstance(overrides, Mapping) else dict(map(parse_override, overrides))
+    for path, value in changes.items():
+        set_value(document, path, value)
     return parse_recipe(document, where)
 
 
@@ -74,12 +79,12 @@ def _parse(content: bytes, where: str) -> dict[str, Any]:
         raise RecipeError([Problem(where, f"is not valid TOML ({error})", "fix the line it names")]) from None
 
 
-def apply_override(document: dict[str, Any], override: str) -> None:
-    """Set one value by its path: `stage.0.learning_rate=3e-5`; the value is read as TOML, or as text."""
+def parse_override(override: str) -> tuple[str, Any]:
+    """Path and value of `stage.0.learning_rate=3e-5`; the value is read as TOML, or as text."""
     path, equals, text = override.partition("=")
     if not equals or not path.strip():
         raise UsageError(f"--set {override!r}: expected PATH=VALUE, for example stage.0.learning_rate=3e-5")
-    set_value(document, path.strip(), _value(text.strip()))
+    return path.strip(), _value(text.strip())
 
 
 def _value(text: str) -> Any:

@@ -20,7 +20,7 @@ from likewise.errors import UsageError
 from likewise.methods.pairs import PairModel
 from likewise.predict import Predictor
 from likewise.recipes.build import build_encoder, build_objectives, build_settings
-from likewise.recipes.devscore import DevSet, dev_scorer
+from likewise.recipes.devscore import DevSet, dev_scorer, settle_cosines
 from likewise.recipes.schema import Recipe
 from likewise.recipes.stages import StageData, load_stage
 from likewise.store import save_model
@@ -133,9 +133,11 @@ def _run_stage(
         evaluate=dev_scorer(stage, data.dev, precision=context.precision) if data.dev else None,
         metric="score",
         weights=data.weights,
+        groups=data.groups,
         resume=resume,
         emit=context.emit,
     )
+    settle_cosines(model, data.dev, precision=context.precision)
     return _stage_report(stage.name or f"stage {number}", report, data)
 
 

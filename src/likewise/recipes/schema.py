@@ -70,6 +70,9 @@ class ObjectiveSpec(Part):
     floor: float = Field(default=0.0, ge=-1, lt=1, description="cosine that the lowest rating maps to: 0 or −1")
     weight: float = Field(default=1.0, ge=0)
     allow_blind: bool = False
+    within: Literal["data", "batch"] = Field(
+        default="data", description="losses that compare pairs do so within each data entry, or over the whole batch"
+    )
     k: float | None = Field(default=None, gt=0)
     x0: float | None = Field(default=None, ge=0)
     boundary: Literal["safe", "paper-clamp", "code-mask", "none"] | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from likewise.data.splits import split_records
+from likewise.data.splits import split_rows
 from likewise.errors import DataError
 from likewise.evaluation.leakage import filter_overlap
 from likewise.recipes.build import build_relations
@@ -26,6 +26,7 @@ class StageData:
 
     train: list[Record]
     weights: list[float] | None
+    groups: list[int] | None
     dev: tuple[DevSet, ...]
     leakage: list[str]
 
@@ -55,15 +56,16 @@ def load_stage(recipe: Recipe, number: int, *, context: RunContext) -> StageData
     if not records:
         raise DataError(f"stage {number}: no training pairs are left")
     weights = [spec.weight for spec, part in train for _ in part]
+    groups = [number for number, (_, part) in enumerate(train) for _ in part]
     sets = tuple(DevSet(spec.source, part) for spec, part in dev)
-    plain = len(set(weights)) == 1
     if not sets:
-        records, part, clean = split_records(records, stage.dev_share, recipe.seed)
-        sets = (DevSet("split-off dev", part),)
-        plain = True
+        chosen, clean = split_rows(records, stage.dev_share, recipe.seed)
+        sets = (DevSet("split-off dev", [records[row] for row in sorted(chosen)]),)
+        kept = [row for row in range(len(records)) if row not in chosen]
+        records, weights, groups = ([column[row] for row in kept] for column in (records, weights, groups))
         if not clean:
             leakage.append("dev was split off at random: the rows hang together through shared texts")
-    return StageData(records, None if plain else weights, sets, leakage)
+    return StageData(records, weights if len(set(weights)) > 1 else None, groups, sets, leakage)
 
 
 def _filter(

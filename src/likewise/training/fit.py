@@ -74,20 +74,22 @@ def fit(
     evaluate: Evaluate | None = None,
     metric: str = "",
     weights: Sequence[float] | None = None,
+    groups: Sequence[int] | None = None,
     resume: bool = False,
     emit: Callable[[FitEvent], None] = lambda event: None,
 ) -> FitReport:
     """Train a model on records and leave its best (or last) weights in it.
 
-    `evaluate` gives dev numbers for the model, `metric` names the one to maximise. `run` holds checkpoints; with
-    `resume` the newest complete one is continued. A finished run is not repeated: its weights are loaded.
+    `evaluate` gives dev numbers for the model, `metric` names the one to maximise. `weights` and `groups` say per
+    record how often it is drawn and which data set it comes from. `run` holds checkpoints; with `resume` the newest
+    complete one is continued. A finished run is not repeated: its weights are loaded.
     """
     run.mkdir(parents=True, exist_ok=True)
     if resume and (run / "done.json").is_file():
         load_weights(model, run / "final.safetensors")
         return FitReport(**json.loads((run / "done.json").read_text(encoding="utf8")))
     started = time.monotonic()
-    loader, sampler, arguments = _prepare(model, records, settings, run, weights)
+    loader, sampler, arguments = _prepare(model, records, settings, run, weights, groups)
     updates = math.ceil(len(sampler) / settings.accumulation)
     total = settings.max_steps or math.ceil(updates * settings.epochs)
     found = complete_checkpoints(run)[-1:] if resume else []
@@ -136,10 +138,15 @@ def plan(model: PairModel, records: Sequence[Record], settings: FitSettings, wei
 
 
 def _prepare(
-    model: PairModel, records: Sequence[Record], settings: FitSettings, run: Path, weights: Sequence[float] | None
+    model: PairModel,
+    records: Sequence[Record],
+    settings: FitSettings,
+    run: Path,
+    weights: Sequence[float] | None,
+    groups: Sequence[int] | None,
 ) -> tuple[DataLoader[Any], StepSampler, TrainingArguments]:
     arguments = _arguments(settings, run)
-    dataset = PairDataset(records, model.objectives, weights=weights)
+    dataset = PairDataset(records, model.objectives, groups=groups)
     features = TextFeatures(model.encoder)
     features.add(text for pair in dataset.texts for text in pair)
     lengths = [max(features.length(text) for text in pair) for pair in dataset.texts]

@@ -29,12 +29,12 @@ class PairDataset(Dataset[Item]):
     """Pairs with one target table per head, held in memory; an item is only its own address."""
 
     def __init__(
-        self, records: Sequence[Record], objectives: Sequence[Objective], *, weights: Sequence[float] | None = None
+        self, records: Sequence[Record], objectives: Sequence[Objective], *, groups: Sequence[int] | None = None
     ) -> None:
         if not records:
             raise DataError("no training pairs are left: check the files, the splits and the leak filter's report")
         self.texts = [record.texts for record in records]
-        self.weights = weights
+        self.groups = np.asarray(groups if groups is not None else [0] * len(records))
         self.targets: dict[str, NDArray[np.float64]] = {}
         sources = [record.source for record in records]
         for objective in objectives:
@@ -129,6 +129,7 @@ class Collate:
             "b": torch.tensor([place[pair[1]] for pair in pairs]),
             "targets": targets,
             "active": list(items[0][1]),
+            "group": torch.from_numpy(self._dataset.groups[rows]),
         }
 
     def _chunks(self, distinct: list[str]) -> Iterator[list[str]]:
