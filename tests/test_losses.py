@@ -8,6 +8,7 @@ import torch
 from likewise.errors import UsageError
 from likewise.losses import (
     LOSSES,
+    anchored,
     cosent,
     infonce,
     kl_grid,
@@ -202,3 +203,12 @@ def test_make_loss_puts_a_cosine_on_the_relations_own_scale():
 def test_make_loss_refuses_by_name(name, head, options, message):
     with pytest.raises(UsageError, match=message):
         make_loss(name, head, **options)
+
+
+def test_anchored_counts_only_unrated_pairs():
+    before = torch.eye(3)
+    now = torch.tensor([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    rated = anchored(now, before, torch.tensor([0]), torch.tensor([1]))
+    assert rated.item() == 0.0  # the only cosine that moved is the rated one
+    other = anchored(now, before, torch.tensor([0]), torch.tensor([2]))
+    assert other.item() == pytest.approx(2 * 1.0 / 4)

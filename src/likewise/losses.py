@@ -162,6 +162,21 @@ def infonce(output: Tensor, target: Tensor, mask: Tensor, *, temperature: float 
     return _masked(value, wanted)
 
 
+def anchored(vectors: Tensor, anchors: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """Mean squared change of the batch's cosines against those of the starting encoder; one number, no head.
+
+    `vectors` and `anchors` are N×d, `a` and `b` the rated pairs' rows. Rated pairs and a text with itself are left
+    out: ratings may move what they speak of, everything else should stay as it was. Likewise; cf. relational
+    knowledge distillation (Park et al. 2019).
+    """
+    now, before = (functional.normalize(x.float(), dim=-1) for x in (vectors, anchors))
+    free = ~torch.eye(len(now), dtype=torch.bool, device=now.device)
+    free[a, b] = False
+    free[b, a] = False
+    change = (now @ now.T - before @ before.T) ** 2
+    return (change * free).sum() / free.sum().clamp(min=1)
+
+
 def _masked(values: Tensor, mask: Tensor) -> Tensor:
     return values.masked_fill(~mask.bool(), 0.0)
 

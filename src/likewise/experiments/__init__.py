@@ -13,6 +13,7 @@ from typing import Any
 from likewise.experiments.cell import Cell, run_cell
 from likewise.experiments.schema import Experiment, Setting, read_experiment
 from likewise.experiments.summary import ExperimentResult, Row
+from likewise.recipes.reading import read_recipe
 
 
 def experiment(
@@ -68,10 +69,12 @@ class _Runner:
 
     def cell(self, setting: Setting, point: dict[str, Any], seed: int, *, measure: bool = True) -> Cell:
         """The cell of a setting at a grid point with a seed; grid cells are not measured on test data."""
+        changes = {**self._plan.base, **setting.set, **point}
+        recipe = read_recipe(setting.recipe or self._plan.recipe, overrides={**changes, "seed": seed})
         return Cell(
             setting.name,
-            setting.recipe or self._plan.recipe,
-            {**self._plan.base, **setting.set, **point},
+            recipe.model_dump(mode="json"),
+            changes,
             seed,
             self._plan.suite,
             self._plan.sources,

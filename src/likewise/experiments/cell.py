@@ -22,10 +22,10 @@ from likewise.data import write_json_aside
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is run, and where."""
+    """What is run, and where. `recipe` is the whole recipe, overrides and seed applied."""
 
     setting: str
-    recipe: str
+    recipe: Mapping[str, Any]
     overrides: Mapping[str, Any]
     seed: int
     suite: str
@@ -49,8 +49,8 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     """Train and measure one cell; the file is written last, so an interrupted cell leaves none."""
     import torch
 
-    from likewise.recipes.reading import read_recipe
     from likewise.recipes.run import RunContext, run_recipe
+    from likewise.recipes.schema import parse_recipe
     from likewise.store import versions
 
     target = folder / f"{cell.key}.json"
@@ -60,7 +60,7 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     if threads:
         torch.set_num_threads(int(threads))
     started = time.monotonic()
-    recipe = read_recipe(cell.recipe, overrides={**cell.overrides, "seed": cell.seed})
+    recipe = parse_recipe(dict(cell.recipe), cell.setting)
     context = RunContext(data_dir=cell.data_dir, device=cell.device, precision=cell.precision)
     report = run_recipe(recipe, folder / f"{cell.key}-model" if _keep_models() else None, context=context)
     document: dict[str, Any] = {

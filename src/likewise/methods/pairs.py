@@ -27,7 +27,7 @@ from torch.nn import functional
 from likewise.encoders.sentence import embedding_width
 from likewise.errors import ModelError, UsageError
 from likewise.heads import ContrastHead, Head, make_head
-from likewise.losses import LOSSES, Loss, make_loss
+from likewise.losses import LOSSES, Loss, anchored, make_loss
 from likewise.pairing import Pairing
 from likewise.records import Codec, Relation
 
@@ -75,6 +75,7 @@ class PairModel(nn.Module):
     def __init__(self, encoder: SentenceTransformer, objectives: Sequence[Objective]) -> None:
         super().__init__()
         self.encoder = encoder
+        self.anchor = 0.0  # weight of `losses.anchored`; a stage's setting
         self.heads = nn.ModuleDict()
         self.set_objectives(objectives)
 
@@ -140,8 +141,13 @@ class PairModel(nn.Module):
         targets: dict[str, Tensor],
         active: Sequence[str] | None = None,
         group: Tensor | None = None,
+        anchors: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """The loss of one step. `targets` maps head key → B×width, NaN where missing; `group` numbers data sets."""
+        """The loss of one step.
+
+        `targets` maps head key → B×width, NaN where missing; `group` numbers data sets; `anchors` are the distinct
+        texts' vectors before training, in the chunks' order.
+        """
         vectors = self.encode_chunks(chunks)
         u, v = vectors[a], vectors[b]
         total = vectors.new_zeros(())
@@ -152,6 +158,8 @@ class PairModel(nn.Module):
             if LOSSES[objective.loss].grouped:
                 loss = partial(loss, group=group if objective.within == "data" else None)
             total = total + objective.weight * _observed_mean(loss, output.float(), targets[objective.head_key])
+        if anchors is not None:
+            total = total + self.anchor * anchored(vectors, anchors, a, b)
         return {"loss": total}
 
     @torch.inference_mode()

@@ -1,7 +1,7 @@
 """A recipe from a table's columns: what `likewise train pairs.csv` runs, printed before it does.
 
 One graded relation is learnt as the shipped `similarity` recipe learns it. Several, or classes, get a head each over
-[u*v; |u−v|], trained together (multi-label).
+[u*v; |u−v|; cos], trained together (multi-label).
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def infer_document(
     return {
         "name": Path(name).name.partition(".")[0] or "pairs",
         "method": "regression" if len(relations) == 1 else "relations",
-        "encoder": "default",
+        # A head over unit vectors starts from features of 1/d: it would learn very slowly.
+        "encoder": {"name": "default", "normalise": _alone(relations)},
         "relation": {relation.name: _relation_table(relation) for relation in relations},
         "stage": [stage],
     }
@@ -66,7 +67,7 @@ def _objectives(relations: Sequence[Relation]) -> list[dict[str, Any]]:
     made = []
     for relation in relations:
         head, loss = ("classes", "cross_entropy") if relation.kind == "classes" else ("distribution", "kl_grid")
-        made.append({"relation": relation.name, "head": head, "loss": loss, "pairing": ["prod", "absdiff"]})
+        made.append({"relation": relation.name, "head": head, "loss": loss, "pairing": ["prod", "absdiff", "cosine"]})
     return made
 
 

@@ -118,6 +118,9 @@ class StageSpec(Part):
     rate_schedule: Literal["linear", "constant", "cosine", "paper", "code"] = "linear"
     warmup: float = Field(default=0.1, ge=0, lt=1)
     clip: float = Field(default=1.0, ge=0, description="gradient norm; 0 is off")
+    anchor: float = Field(
+        default=0.0, ge=0, description="weight that holds unrated cosines of a batch where the starting encoder had them"
+    )
     freeze: tuple[str, ...] = ()
     evaluate_every: int | None = Field(default=None, gt=0, description="steps; once per epoch if empty")
     save_every: int | None = Field(default=None, gt=0, description="steps between checkpoints")

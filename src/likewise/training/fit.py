@@ -26,7 +26,7 @@ from likewise.methods.pairs import PairModel
 from likewise.records import Record
 from likewise.training.callbacks import Evaluate, FitEvent, RunState, SeedSteps, SelectAndSave, best_file
 from likewise.training.checkpoints import complete_checkpoints, load_weights, read_state, save_weights
-from likewise.training.loader import Collate, PairDataset, StepSampler
+from likewise.training.loader import Anchors, Collate, PairDataset, StepSampler
 from likewise.training.optimiser import make_optimiser, make_rate_schedule
 from likewise.training.settings import FitSettings
 
@@ -158,7 +158,10 @@ def _prepare(
         rank=arguments.process_index,
         world=arguments.world_size,
     )
-    collate = Collate(dataset, features, chunked=arguments.device.type == "cpu")
+    model.to(arguments.device)
+    model.anchor = settings.anchor
+    anchors = Anchors(model.encoder, (t for pair in dataset.texts for t in pair), features) if settings.anchor else None
+    collate = Collate(dataset, features, chunked=arguments.device.type == "cpu", anchors=anchors)
     return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate), sampler, arguments
 
 
@@ -199,7 +202,6 @@ def _train(
     callbacks: list[Any],
     found: list[Path],
 ) -> None:
-    model.to(arguments.device)
     optimiser = make_optimiser(model, settings)
     trainer = _StepTrainer(
         loader=loader,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
 from torch.utils.data import Dataset, Sampler
 
 from likewise.data.batching import training_batches
 from likewise.encoders.features import TextFeatures
+from likewise.encoders.vectors import encode_texts
 from likewise.errors import DataError, UsageError
 from likewise.methods.pairs import Objective
 from likewise.records import Record
@@ -107,13 +109,29 @@ class StepSampler(Sampler[list[Item]]):
                 yield [(row, active, False) for row in mine] or [(rows[0], active, True)]
 
 
+class Anchors:
+    """Vectors of all training texts before the first step, in half precision."""
+
+    def __init__(self, encoder: SentenceTransformer, texts: Iterable[str], features: TextFeatures) -> None:
+        distinct = list(dict.fromkeys(texts))
+        self._place = {text: row for row, text in enumerate(distinct)}
+        self._vectors = encode_texts(encoder, distinct, features=features).astype(np.float16)
+
+    def take(self, texts: Sequence[str]) -> torch.Tensor:
+        """Vectors of these texts, N×d."""
+        return torch.from_numpy(self._vectors[[self._place[text] for text in texts]]).float()
+
+
 class Collate:
     """Rows of a step → PairModel.forward's arguments."""
 
-    def __init__(self, dataset: PairDataset, features: TextFeatures, *, chunked: bool) -> None:
+    def __init__(
+        self, dataset: PairDataset, features: TextFeatures, *, chunked: bool, anchors: Anchors | None = None
+    ) -> None:
         self._dataset = dataset
         self._features = features
         self._chunked = chunked
+        self._anchors = anchors
 
     def __call__(self, items: Sequence[Item]) -> dict[str, Any]:
         rows = [row for row, _, _ in items]
@@ -123,7 +141,7 @@ class Collate:
         targets = {key: torch.from_numpy(table[rows]).float() for key, table in self._dataset.targets.items()}
         if items[0][2]:
             targets = {key: torch.full_like(target, torch.nan) for key, target in targets.items()}
-        return {
+        batch = {
             "chunks": [self._features.batch(chunk) for chunk in self._chunks(distinct)],
             "a": torch.tensor([place[pair[0]] for pair in pairs]),
             "b": torch.tensor([place[pair[1]] for pair in pairs]),
@@ -131,6 +149,7 @@ class Collate:
             "active": list(items[0][1]),
             "group": torch.from_numpy(self._dataset.groups[rows]),
         }
+        return batch if self._anchors is None else {**batch, "anchors": self._anchors.take(distinct)}
 
     def _chunks(self, distinct: list[str]) -> Iterator[list[str]]:
         """Cut length-sorted texts where padding would grow; on a GPU one chunk is faster."""

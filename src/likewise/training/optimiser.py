@@ -33,7 +33,8 @@ def make_optimiser(model: PairModel, settings: FitSettings) -> torch.optim.Optim
     table = [{"params": group, "lr": rate, "weight_decay": decay} for (rate, decay), group in groups.items()]
     if settings.optimiser == "sgd":
         return torch.optim.SGD(table, lr=settings.learning_rate, momentum=settings.momentum)
-    return torch.optim.AdamW(table, lr=settings.learning_rate, betas=(0.9, 0.999), eps=1e-8)
+    # One fused pass over the parameters: a sixth of a small model's step on a CPU otherwise goes into the update.
+    return torch.optim.AdamW(table, lr=settings.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=True)
 
 
 def freeze(model: nn.Module, prefixes: tuple[str, ...]) -> None:

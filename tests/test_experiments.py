@@ -1,0 +1,108 @@
+"""Experiments: settings × seeds, a grid on dev, cells that are not run twice."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import likewise
+from likewise.errors import RecipeError
+from likewise.experiments.schema import read_experiment
+
+
+@pytest.fixture
+def files(tmp_path, tiny_encoder, tiny_pairs, monkeypatch):
+    """A small experiment: recipe, suite and experiment file."""
+    monkeypatch.setenv("LIKEWISE_TEST_LOG", str(tmp_path / "log.jsonl"))
+    (tmp_path / "suite.toml").write_text(
+        f'name = "mine"\n[[task]]\nname = "pairs"\nfile = "{tiny_pairs}"\nrelation = "similarity:0..5"\n'
+    )
+    (tmp_path / "recipe.toml").write_text(
+        f"""
+name = "small"
+encoder = "{tiny_encoder}"
+[relation.similarity]
+[[stage]]
+data = [{{ source = "{tiny_pairs}" }}]
+objective = [{{ relation = "similarity", head = "cosine", loss = "mse" }}]
+max_steps = 2
+batch_size = 8
+"""
+    )
+    path = tmp_path / "experiment.toml"
+    path.write_text(
+        f"""
+name = "small"
+recipe = "{tmp_path / "recipe.toml"}"
+suite = "{tmp_path / "suite.toml"}"
+seeds = [1, 2]
+baseline = "MSE"
+[grid]
+"stage.0.learning_rate" = [1e-5, 1e-3]
+[[setting]]
+name = "MSE"
+[[setting]]
+name = "Pearson"
+set = {{ "stage.0.objective.0.loss" = "pearson" }}
+"""
+    )
+    return path
+
+
+def test_experiment_runs_the_grid_on_dev_and_final_cells_on_test(files, tmp_path):
+    told = []
+    result = likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
+    assert len(told) == 4 + 4  # two settings × two rates on one seed, then two settings × two seeds
+    assert [row.setting for row in result.rows] == ["MSE", "Pearson"]
+    assert all(len(row.numbers["average"]) == 2 for row in result.rows)
+    assert len(result.grid) == 4
+    for row in result.rows:
+        tried = [entry for entry in result.grid if entry["setting"] == row.setting]
+        assert row.overrides == max(tried, key=lambda entry: entry["dev"][0])["point"]
+    grid_cells = [json.loads(f.read_text()) for f in (tmp_path / "out").glob("*.json")]
+    assert sum("results" not in cell for cell in grid_cells) == 4  # never measured on test data
+    assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 4
+    assert "p: Welch against MSE" in result.to_text()
+    assert result.to_dict()["settings"][1]["interval"]["average"]
+    arrays = np.load(next((tmp_path / "out").glob("pearson-*.npz")), allow_pickle=False)
+    assert arrays["cosine/pairs"].shape == (40,)
+
+
+def test_experiment_cells_that_are_done_are_not_run_again(files, tmp_path):
+    first = likewise.experiment(files, tmp_path / "out", device="cpu")
+    told = []
+    again = likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
+    assert told == []
+    assert again.to_dict() == first.to_dict()
+    sorted((tmp_path / "out").glob("mse-*.json"))[0].unlink()
+    likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
+    assert len(told) == 1
+
+
+def test_experiment_cell_changes_with_the_recipes_content(files, tmp_path):
+    likewise.experiment(files, tmp_path / "out", device="cpu")
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("batch_size = 8", "batch_size = 4"))
+    told = []
+    likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
+    assert len(told) == 8
+
+
+@pytest.mark.slow
+def test_experiment_workers_give_the_same_numbers(files, tmp_path):
+    one = likewise.experiment(files, tmp_path / "one", device="cpu")
+    two = likewise.experiment(files, tmp_path / "two", device="cpu", workers=2)
+    for first, second in zip(one.rows, two.rows, strict=True):
+        assert first.numbers["average"] == pytest.approx(second.numbers["average"], abs=1e-4)
+
+
+def test_experiment_file_mistakes_are_named(tmp_path):
+    path = tmp_path / "e.toml"
+    path.write_text('name = "x"\nrecipe = "similarity"\nseedz = [1]\n[[setting]]\nname = "a"\n')
+    with pytest.raises(RecipeError, match="seedz"):
+        read_experiment(path)
+    path.write_text('name = "x"\nrecipe = "similarity"\nbaseline = "b"\n[[setting]]\nname = "a"\n')
+    with pytest.raises(RecipeError, match="'b' is not one of a"):
+        read_experiment(path)
