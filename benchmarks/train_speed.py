@@ -1,11 +1,13 @@
-"""Training speed against sentence-transformers' own trainer: same data, model, batch size, precision, in one run.
+"""Training speed against sentence-transformers' own trainer: same data, model, batch size, precision, in one
+run.
 
     python benchmarks/train_speed.py --data-dir corpora                 the whole STS-B train, fp32 and bf16
     python benchmarks/train_speed.py --data-dir corpora --pairs 320     a quick look
 
-Both sides train one epoch with cosine MSE at 2e-5, from loaded model to trained model, tokenization included; the
-dev Spearman of both is printed beside the speed. Sides take turns, and the ratio of each turn is reported, because
-seconds on a shared machine mean nothing across runs.
+Both sides train one epoch with cosine MSE at 2e-5, from loaded model to trained model, tokenization included;
+the
+dev Spearman of both is printed beside the speed. Sides take turns, and the ratio of each turn is reported,
+because seconds on a shared machine mean nothing across runs.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ SIMILARITY = Relation.graded("similarity", 0, 5)
 BATCH, RATE = 16, 2e-5
 
 
-def train_likewise(records: list[Record], model: str, precision: str, device: str, seed: int) -> tuple[float, object]:
+def train_likewise(
+    records: list[Record], model: str, precision: str, device: str, seed: int
+) -> tuple[float, object]:
     """Seconds and the trained encoder."""
     pair_model = PairModel(load_encoder(model, device=device), [Objective(SIMILARITY, "cosine", "mse")])
     settings = FitSettings(
@@ -74,7 +78,10 @@ def train_sentence_transformers(
             seed=seed,
         )
         trainer = SentenceTransformerTrainer(
-            model=encoder, args=arguments, train_dataset=Dataset.from_list(rows), loss=CosineSimilarityLoss(encoder)
+            model=encoder,
+            args=arguments,
+            train_dataset=Dataset.from_list(rows),
+            loss=CosineSimilarityLoss(encoder),
         )
         started = time.perf_counter()
         trainer.train()
@@ -84,7 +91,9 @@ def train_sentence_transformers(
 def dev_score(encoder: object, dev: list[Record]) -> float:
     """Spearman ×100 of the cosine on STS-B dev."""
     u, v = (torch.from_numpy(encode_texts(encoder, [r.texts[side] for r in dev])) for side in (0, 1))
-    return 100 * spearman([r.values["similarity"] for r in dev], torch.nn.functional.cosine_similarity(u, v).numpy())
+    return 100 * spearman(
+        [r.values["similarity"] for r in dev], torch.nn.functional.cosine_similarity(u, v).numpy()
+    )
 
 
 SIDES = {"likewise": train_likewise, "sentence-transformers": train_sentence_transformers}
@@ -92,7 +101,9 @@ SIDES = {"likewise": train_likewise, "sentence-transformers": train_sentence_tra
 
 def main() -> None:
     """Run both sides in turns and write the result."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data-dir", default=None)
     parser.add_argument("--model", default="default")
     parser.add_argument("--pairs", type=int, default=None, help="about so many pairs, evenly spread")
@@ -127,7 +138,9 @@ def main() -> None:
         ratios = []
         for repeat in range(options.repeats):
             speed = {
-                r["side"]: r["pairs_per_second"] for r in runs if r["repeat"] == repeat and r["precision"] == precision
+                r["side"]: r["pairs_per_second"]
+                for r in runs
+                if r["repeat"] == repeat and r["precision"] == precision
             }
             ratios.append(speed["likewise"] / speed["sentence-transformers"])
         summary["ratio"][precision] = {"each": ratios, "median": statistics.median(ratios)}

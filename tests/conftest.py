@@ -28,8 +28,10 @@ def data_dir() -> Path:
 
 
 WORDS = (
-    "a the man woman dog cat child band train river plays sings runs sleeps eats cooks reads writes is was not never "
-    "no one two three four five red blue old new fast slow in on under near with and or guitar piano book bread soup "
+    "a the man woman dog cat child band train river plays sings runs sleeps eats cooks reads writes is was "
+    "not never "
+    "no one two three four five red blue old new fast slow in on under near with and or guitar piano book "
+    "bread soup "
     "soccer park street house kitchen night morning today tomorrow . , ? ! ' \" - ##s ##ing ##ed"
 ).split()
 
@@ -93,7 +95,10 @@ def tiny_vectors(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_pairs(tmp_path_factory) -> Path:
-    """Forty rated pairs over the tiny vocabulary: similarity 0..5, topic -2..2 with holes, entailment labels."""
+    """Forty rated pairs over the tiny vocabulary.
+
+    Similarity 0..5, topic -2..2 with holes, entailment labels.
+    """
     import csv
     import random
 
@@ -109,7 +114,9 @@ def tiny_pairs(tmp_path_factory) -> Path:
             second = first[:shared] + rng.sample(plain, rng.randint(1, 4))
             topic = "" if row % 5 == 0 else round(4 * shared / len(first) - 2, 2)
             label = ("contradiction", "neutral", "entailment")[min(2, 3 * shared // (len(first) + 1))]
-            writer.writerow([" ".join(first), " ".join(second), round(5 * shared / len(first), 2), topic, label])
+            writer.writerow(
+                [" ".join(first), " ".join(second), round(5 * shared / len(first), 2), topic, label]
+            )
     return path
 
 

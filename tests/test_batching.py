@@ -45,13 +45,20 @@ def test_training_batches_keep_the_token_budget_and_their_number():
     for epoch in range(5):
         batches = training_batches(LENGTHS, batch_size=64, seed=1, epoch=epoch, token_budget=600)
         counts.add(len(batches))
-        assert all(2 * len(batch) * max(LENGTHS[row] for row in batch) <= 600 for batch in batches if len(batch) > 1)
+        assert all(
+            2 * len(batch) * max(LENGTHS[row] for row in batch) <= 600 for batch in batches if len(batch) > 1
+        )
     assert len(counts) == 1
 
 
 def test_training_batches_weights_repeat_rows_in_proportion():
     weights = [3.0] * 50 + [0.5] * 153
-    drawn = [row for epoch in range(20) for b in training_batches(LENGTHS, batch_size=16, seed=1, epoch=epoch, weights=weights) for row in b]
+    drawn = [
+        row
+        for epoch in range(20)
+        for b in training_batches(LENGTHS, batch_size=16, seed=1, epoch=epoch, weights=weights)
+        for row in b
+    ]
     assert sum(row < 50 for row in drawn) / 20 == pytest.approx(150, abs=1)
     assert sum(row >= 50 for row in drawn) / 20 == pytest.approx(76.5, abs=1)
 

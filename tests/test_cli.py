@@ -21,7 +21,12 @@ def call(*arguments: object, **options: object) -> subprocess.CompletedProcess[s
     """Run the command line in a process of its own."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "COLUMNS": "120"}
     return subprocess.run(
-        [*LIKEWISE, *map(str, arguments)], capture_output=True, text=True, timeout=300, env=environment, **options
+        [*LIKEWISE, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment,
+        **options,
     )
 
 
@@ -91,11 +96,15 @@ def test_score_two_texts_as_json(model):
 def test_score_file_keeps_order_and_columns(model, tmp_path, ending):
     from likewise.data import TableWriter, open_table
 
-    rows = [{"id": i, "sentence1": f"a man {i}", "sentence2": "the dog", "similarity": 1.0} for i in range(30)]
+    rows = [
+        {"id": i, "sentence1": f"a man {i}", "sentence2": "the dog", "similarity": 1.0} for i in range(30)
+    ]
     with TableWriter(tmp_path / f"in.{ending}", list(rows[0])) as writer:
         for row in rows:
             writer.write_row(row)
-    result = call("score", tmp_path / f"in.{ending}", "--model", model, "--output", tmp_path / f"out.{ending}")
+    result = call(
+        "score", tmp_path / f"in.{ending}", "--model", model, "--output", tmp_path / f"out.{ending}"
+    )
     assert result.returncode == 0, result.stderr
     assert "texts from columns 'sentence1' and 'sentence2'" in result.stderr
     scored = [row.fields for row in open_table(tmp_path / f"out.{ending}")]
@@ -114,7 +123,16 @@ def test_score_reads_standard_input_and_writes_standard_output(model):
 
 
 def test_dry_run_prints_recipe_and_plan_and_writes_nothing(tiny_encoder, tiny_pairs, tmp_path):
-    result = call("train", tiny_pairs, "--encoder", tiny_encoder, "--relation", "similarity:0..5", "--dry-run", cwd=tmp_path)
+    result = call(
+        "train",
+        tiny_pairs,
+        "--encoder",
+        tiny_encoder,
+        "--relation",
+        "similarity:0..5",
+        "--dry-run",
+        cwd=tmp_path,
+    )
     assert result.returncode == 0, result.stderr
     assert "[[stage]]" in result.stdout
     assert "an epoch" in result.stdout
@@ -123,7 +141,9 @@ def test_dry_run_prints_recipe_and_plan_and_writes_nothing(tiny_encoder, tiny_pa
 
 def test_evaluate_on_a_suite_of_ones_own(model, tiny_pairs, tmp_path):
     suite = tmp_path / "mine.toml"
-    suite.write_text(f'name = "mine"\n[[task]]\nname = "pairs"\nfile = "{tiny_pairs}"\nrelation = "similarity:0..5"\n')
+    suite.write_text(
+        f'name = "mine"\n[[task]]\nname = "pairs"\nfile = "{tiny_pairs}"\nrelation = "similarity:0..5"\n'
+    )
     environment = {**os.environ, "LIKEWISE_TEST_LOG": str(tmp_path / "log.jsonl")}
     for source in ("cosine", "head"):
         result = subprocess.run(
@@ -159,7 +179,18 @@ def test_bad_input_is_one_message_with_file_line_and_remedy(case, verb, tmp_path
     (tmp_path / name).write_bytes(content)
     before = sorted(tmp_path.iterdir())
     if verb == "train":
-        arguments = ["train", name, "--encoder", tiny_encoder, "--relation", "similarity:0..5", "--output", "m", "--device", "cpu"]
+        arguments = [
+            "train",
+            name,
+            "--encoder",
+            tiny_encoder,
+            "--relation",
+            "similarity:0..5",
+            "--output",
+            "m",
+            "--device",
+            "cpu",
+        ]
     else:
         arguments = ["data", "check", name, "--relation", "similarity:0..5"]
     code, said = here(*arguments)

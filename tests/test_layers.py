@@ -51,7 +51,9 @@ def test_layers_cover_every_module():
     assert {room(path) for path in FILES} - {"__init__", "__main__"} == set(RANK)
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if room(p) in RANK], ids=lambda p: str(p.relative_to(SOURCE)))
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if room(p) in RANK], ids=lambda p: str(p.relative_to(SOURCE))
+)
 def test_layers_import_downward_only(path):
     own = room(path)
     for other in imports(path) - {own, "__version__"}:
@@ -70,14 +72,30 @@ def heavy_after(code: str) -> set[str]:
     return set(result.stdout.rpartition("LOADED")[2].split())
 
 
-@pytest.mark.parametrize("module", ["likewise", "likewise.errors", "likewise.records", "likewise.data", "likewise.schedules", "likewise.cli", "likewise.data.batching"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "likewise",
+        "likewise.errors",
+        "likewise.records",
+        "likewise.data",
+        "likewise.schedules",
+        "likewise.cli",
+        "likewise.data.batching",
+    ],
+)
 def test_light_modules_load_nothing_heavy(module):
     assert heavy_after(f"import {module}") == set()
 
 
 def test_help_and_data_check_do_not_load_torch(tmp_path):
     (tmp_path / "p.csv").write_text("text_a,text_b,score\na b,c d,1\ne f,g h,2\n", encoding="utf8")
-    for arguments in (["--help"], ["score", "--help"], ["train", "--help"], ["data", "check", str(tmp_path / "p.csv")]):
+    for arguments in (
+        ["--help"],
+        ["score", "--help"],
+        ["train", "--help"],
+        ["data", "check", str(tmp_path / "p.csv")],
+    ):
         code = (
             f"sys.argv = ['likewise', *{arguments!r}]\n"
             "from likewise.cli import main\n"
@@ -106,7 +124,11 @@ def test_functions_are_short_and_documented():
                 if lines > 75:
                     long.append(f"{path.name}:{node.name} {lines}")
         for node in ast.parse(path.read_text(encoding="utf8")).body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_") and not ast.get_docstring(node):
+            if (
+                isinstance(node, ast.FunctionDef | ast.ClassDef)
+                and not node.name.startswith("_")
+                and not ast.get_docstring(node)
+            ):
                 bare.append(f"{path.name}:{node.name}")
     assert not long
     assert not bare

@@ -55,7 +55,9 @@ def test_loss_gives_one_value_per_example_and_zero_where_masked(name):
     assert torch.isfinite(gradient).all()
 
 
-@pytest.mark.parametrize("name", [name for name in LOSSES if "cosine" in LOSSES[name].heads and name not in ("pearson", "cosent")])
+@pytest.mark.parametrize(
+    "name", [name for name in LOSSES if "cosine" in LOSSES[name].heads and name not in ("pearson", "cosent")]
+)
 def test_loss_of_a_number_is_zero_at_the_target(name):
     target = torch.tensor([0.0, 0.3, 1.0])
     values = LOSSES[name].function(target.clone(), target, torch.ones(3, dtype=torch.bool))
@@ -78,7 +80,10 @@ def test_zone_losses_match_finite_differences(loss, boundary):
     target = torch.randint(0, 3, (40,), generator=generator).double()
     mask = torch.ones(40, dtype=torch.bool)
     assert torch.autograd.gradcheck(
-        lambda x: loss(x, target, mask, k=2.5, x0=0.25, boundary=boundary, lo=0.0, hi=2.0), (output,), eps=1e-7, atol=1e-5
+        lambda x: loss(x, target, mask, k=2.5, x0=0.25, boundary=boundary, lo=0.0, hi=2.0),
+        (output,),
+        eps=1e-7,
+        atol=1e-5,
     )
 
 
@@ -94,14 +99,18 @@ def test_zone_losses_have_no_gradient_inside_the_zone(loss):
 def test_smooth_k2_is_continuously_differentiable_at_x0():
     for side in (-1e-6, 1e-6):
         output = torch.tensor([1.25 + side], dtype=torch.double, requires_grad=True)
-        values = smooth_k2(output, torch.ones(1).double(), torch.ones(1).bool(), k=2.0, x0=0.25, lo=0.0, hi=2.0)
+        values = smooth_k2(
+            output, torch.ones(1).double(), torch.ones(1).bool(), k=2.0, x0=0.25, lo=0.0, hi=2.0
+        )
         (gradient,) = torch.autograd.grad(values.sum(), output)
         assert abs(gradient.item()) < 1e-5
 
 
 def _value_and_gradient(label: float, prediction: float, boundary: str) -> tuple[float, float]:
     output = torch.tensor([prediction], requires_grad=True)
-    value = smooth_k2(output, torch.tensor([label]), torch.ones(1).bool(), k=1.0, x0=0.25, boundary=boundary, lo=0.0, hi=2.0)
+    value = smooth_k2(
+        output, torch.tensor([label]), torch.ones(1).bool(), k=1.0, x0=0.25, boundary=boundary, lo=0.0, hi=2.0
+    )
     (gradient,) = torch.autograd.grad(value.sum(), output)
     return value.item(), gradient.item()
 

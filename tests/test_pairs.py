@@ -22,7 +22,9 @@ LABEL = Relation.classes("label", ["no", "yes"])
 RECORDS = [
     Record(("a man plays guitar", "the man plays piano"), {"similarity": 3.4, "topic": 1.0, "label": "yes"}),
     Record(("a dog runs", "a man plays guitar"), {"similarity": 0.2, "topic": None, "label": "no"}),
-    Record(("a dog runs", "the old dog sleeps near the river"), {"similarity": 2.0, "topic": 0.5, "label": None}),
+    Record(
+        ("a dog runs", "the old dog sleeps near the river"), {"similarity": 2.0, "topic": 0.5, "label": None}
+    ),
 ]
 
 
@@ -140,14 +142,18 @@ def test_model_one_relation_single_equals_multi_label_bit_for_bit(tiny_encoder):
 
 
 def test_model_objectives_on_the_same_head_share_it(tiny_encoder):
-    model = build(tiny_encoder, [Objective(SIMILARITY, "scalar", "mse"), Objective(SIMILARITY, "scalar", "pearson")])
+    model = build(
+        tiny_encoder, [Objective(SIMILARITY, "scalar", "mse"), Objective(SIMILARITY, "scalar", "pearson")]
+    )
     assert len(model.heads) == 1
 
 
 def test_model_next_stage_keeps_heads_of_the_same_shape(tiny_encoder):
     model = build(tiny_encoder, [Objective(SIMILARITY, "scalar", "mse")])
     before = [p.clone() for p in model.heads.parameters()]
-    model.set_objectives([Objective(SIMILARITY, "scalar", "smooth_k2"), Objective(LABEL, "classes", "cross_entropy")])
+    model.set_objectives(
+        [Objective(SIMILARITY, "scalar", "smooth_k2"), Objective(LABEL, "classes", "cross_entropy")]
+    )
     assert torch.equal(next(iter(model.heads.parameters())), before[0])
     assert len(model.heads) == 2
 

@@ -32,7 +32,9 @@ def test_public_names_are_pinned_and_all_resolve():
 def test_command_line_verbs_are_pinned():
     from likewise.cli import app
 
-    names = [command.name for command in app.registered_commands] + [group.name for group in app.registered_groups]
+    names = [command.name for command in app.registered_commands] + [
+        group.name for group in app.registered_groups
+    ]
     assert sorted(names) == VERBS
 
 

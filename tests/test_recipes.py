@@ -1,4 +1,7 @@
-"""Recipes: every shipped one is read, built and run two steps; mistakes are reported all at once with their path."""
+"""Recipes: every shipped one is read, built and run two steps.
+
+Mistakes are reported all at once with their path.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,11 @@ def test_recipe_reports_all_problems_with_their_paths():
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("stage.0.objective.0.loss", "kl_grid", "stage.0.objective.0: loss 'kl_grid' fits heads distribution"),
+        (
+            "stage.0.objective.0.loss",
+            "kl_grid",
+            "stage.0.objective.0: loss 'kl_grid' fits heads distribution",
+        ),
         ("stage.0.objective.0.k", 2.0, "has no option k"),
         ("stage.0.objective.0.relation", "mood", "'mood' is not one of similarity"),
     ],
@@ -98,7 +105,10 @@ def test_recipe_objectives_are_checked_by_name(path, value, message, tiny_encode
 
 
 def test_recipe_overrides_reach_lists_and_types():
-    recipe = read_recipe("similarity", overrides=["stage.0.learning_rate=3e-5", "stage.0.batch_size=8", "encoder.name=other/model"])
+    recipe = read_recipe(
+        "similarity",
+        overrides=["stage.0.learning_rate=3e-5", "stage.0.batch_size=8", "encoder.name=other/model"],
+    )
     assert recipe.stage[0].learning_rate == 3e-5
     assert recipe.stage[0].batch_size == 8
     assert recipe.encoder.name == "other/model"
@@ -109,7 +119,7 @@ def test_recipe_overrides_reach_lists_and_types():
 
 
 def test_recipe_absent_names_the_shipped_ones():
-    with pytest.raises(RecipeError, match="shipped: .*similarity"):
+    with pytest.raises(RecipeError, match=r"shipped: .*similarity"):
         read_recipe("similarty")
     with pytest.raises(RecipeError, match="no such recipe file"):
         read_recipe("nothing.toml")
@@ -163,10 +173,26 @@ def test_sources_reproduce_the_rounded_label_counts(data_dir):
     relations = {"similarity": Relation.graded("similarity", 0, 5)}
     stsb = load_source(DataSpec(source="stsb/train", round=True), relations, data_dir=data_dir)
     sick = load_source(
-        DataSpec(source="sick/train", round=True, columns={"similarity": "relatedness"}), relations, data_dir=data_dir
+        DataSpec(source="sick/train", round=True, columns={"similarity": "relatedness"}),
+        relations,
+        data_dir=data_dir,
     )
-    assert [Counter(r.values["similarity"] for r in stsb)[float(k)] for k in range(6)] == [615, 810, 939, 1322, 1461, 602]
-    assert [Counter(r.values["similarity"] for r in sick)[float(k)] for k in range(6)] == [303, 193, 705, 1258, 1437, 604]
+    assert [Counter(r.values["similarity"] for r in stsb)[float(k)] for k in range(6)] == [
+        615,
+        810,
+        939,
+        1322,
+        1461,
+        602,
+    ]
+    assert [Counter(r.values["similarity"] for r in sick)[float(k)] for k in range(6)] == [
+        303,
+        193,
+        705,
+        1258,
+        1437,
+        604,
+    ]
 
 
 def test_noise_replaces_the_share_it_says_and_never_by_the_same_label():
@@ -188,7 +214,9 @@ def test_split_off_dev_shares_no_text(tiny_encoder, tmp_path):
     assert clean
     assert len(chosen) == 12
     rest = [record for row, record in enumerate(records) if row not in chosen]
-    sides = [{text_key(t) for r in part for t in r.texts} for part in (rest, [records[row] for row in chosen])]
+    sides = [
+        {text_key(t) for r in part for t in r.texts} for part in (rest, [records[row] for row in chosen])
+    ]
     assert not sides[0] & sides[1]
     with pytest.raises(DataError, match="too few"):
         split_rows(records[:5], 0.2, seed=1)
@@ -196,6 +224,7 @@ def test_split_off_dev_shares_no_text(tiny_encoder, tmp_path):
 
 def test_cosine_of_a_ranking_loss_is_settled_on_the_relations_scale(tiny_encoder, tiny_pairs):
     import numpy as np
+
     from likewise.data import load
     from likewise.evaluation.metrics import spearman
 

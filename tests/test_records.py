@@ -43,12 +43,14 @@ def test_codec_refuses_values_outside_the_range(lo, hi, beyond):
 
 def test_codec_senteval_mode_loses_mass_below_one_and_the_default_does_not():
     relation = Relation.graded("similarity", 0, 5)
-    # SentEval's grid is 1..K: on 0..5 with six points it treats 0.4 as if half of its weight lay off the grid.
+    # SentEval's grid is 1..K: on 0..5 with six points it treats 0.4 as if half of its weight lay off the
+    # grid.
     assert Codec(relation, "grid", senteval=True).encode(0.4).sum() == pytest.approx(0.4)
     assert Codec(relation, "grid").encode(0.4).sum() == pytest.approx(1.0)
     on_its_own_scale = Relation.graded("relatedness", 1, 5)
     assert np.allclose(
-        Codec(on_its_own_scale, "grid", senteval=True).encode(3.25), Codec(on_its_own_scale, "grid").encode(3.25)
+        Codec(on_its_own_scale, "grid", senteval=True).encode(3.25),
+        Codec(on_its_own_scale, "grid").encode(3.25),
     )
 
 
@@ -85,7 +87,8 @@ def test_relation_classes_have_no_number():
 
 
 @pytest.mark.parametrize(
-    ("text", "scale"), [("s:0..5", "0..5"), ("a:-2..2", "-2..2"), ("e:no|yes", "no | yes"), ("o:a<b<c", "a < b < c")]
+    ("text", "scale"),
+    [("s:0..5", "0..5"), ("a:-2..2", "-2..2"), ("e:no|yes", "no | yes"), ("o:a<b<c", "a < b < c")],
 )
 def test_relation_parses_the_command_line_form(text, scale):
     assert Relation.parse(text).scale == scale
@@ -98,7 +101,11 @@ def test_relation_refuses_what_it_cannot_read(text):
 
 
 def test_relation_survives_json():
-    for relation in (Relation.graded("a", -2, 2), Relation.ordered("b", ["x", "y"], [0, 3]), Relation.classes("c", "xyz")):
+    for relation in (
+        Relation.graded("a", -2, 2),
+        Relation.ordered("b", ["x", "y"], [0, 3]),
+        Relation.classes("c", "xyz"),
+    ):
         assert Relation.from_dict(relation.to_dict()) == relation
 
 

@@ -1,4 +1,4 @@
-"""The verbs as Python functions: `likewise.score`, `likewise.train`, `likewise.evaluate`, `likewise.experiment`."""
+"""The verbs as Python functions: `likewise.score`, `likewise.train`, `likewise.evaluate`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ MEMORY = "table"
 
 
 def score(pairs: Any, model: str | os.PathLike[str] | Predictor = "default", **options: Any) -> Scores:
-    """Score pairs with a model: a list of (a, b), a file, a frame or a dataset. Options are `Predictor.score`'s."""
+    """Score pairs with a model: a list of (a, b), a file, a frame or a dataset.
+
+    Options are `Predictor.score`'s.
+    """
     predictor = model if isinstance(model, Predictor) else load(model)
     return predictor.score(pairs, **options)
 
@@ -96,18 +99,28 @@ def make_recipe(
     named = data if data is None or isinstance(data, str) else _remember(data, tables)
     if isinstance(source, str | os.PathLike) and is_recipe(os.fspath(source)):
         if relations or text_a or text_b:
-            raise UsageError("--relation, --text-a and --text-b describe a table; in a recipe they stand in its data entries")
+            raise UsageError(
+                "--relation, --text-a and --text-b describe a table; a recipe names them in its data entries"
+            )
         return read_recipe(os.fspath(source), overrides=changes, encoder=encoder, data=named), tables
     if data is not None:
-        raise UsageError("--data replaces a recipe's training data; here the first argument already is the data")
+        raise UsageError(
+            "--data replaces a recipe's training data; here the first argument already is the data"
+        )
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else _remember(source, tables)
-    document = infer_document(tables.get(name, name), name=name, declared=relations, text_a=text_a, text_b=text_b)
+    document = infer_document(
+        tables.get(name, name), name=name, declared=relations, text_a=text_a, text_b=text_b
+    )
     return recipe_from(document, f"recipe for {name}", overrides=changes, encoder=encoder), tables
 
 
 def is_recipe(name: str) -> bool:
     """Whether a name is a recipe file or a shipped recipe rather than a table."""
-    return name.endswith(".toml") or name in shipped_recipes() or ("." not in Path(name).name and not Path(name).exists() and "/" not in name)
+    return (
+        name.endswith(".toml")
+        or name in shipped_recipes()
+        or ("." not in Path(name).name and not Path(name).exists() and "/" not in name)
+    )
 
 
 def _remember(table: object, tables: dict[str, object]) -> str:
@@ -144,7 +157,9 @@ def evaluate(
             return predictor.cosines(pairs, progress=progress)
         return _head_answers(predictor, pairs, relations, progress)
 
-    result = run_suite(chosen, scorer, protocol=protocol, data_dir=data_dir, keep_predictions=keep_predictions)
+    result = run_suite(
+        chosen, scorer, protocol=protocol, data_dir=data_dir, keep_predictions=keep_predictions
+    )
     if log:
         recipe = str((predictor.about.get("recipe") or {}).get("name", ""))
         log_test_run(result, model=str(predictor.about.get("name", "")), recipe=recipe)
@@ -152,14 +167,22 @@ def evaluate(
 
 
 def _head_answers(
-    predictor: Predictor, pairs: list[tuple[str, str]], relations: list[str], progress: Callable[[int], None] | None
+    predictor: Predictor,
+    pairs: list[tuple[str, str]],
+    relations: list[str],
+    progress: Callable[[int], None] | None,
 ) -> Any:
-    """Each pair's answer by the head of the relation asked; one the model does not know goes to its first relation."""
+    """Each pair's answer by the head of the relation asked.
+
+    One the model does not know goes to its first relation.
+    """
     known = [relation.name for relation in predictor.relations]
     asked = [name if name in known else known[0] for name in relations]
     answers = np.empty(len(pairs), dtype=object)
     for name in dict.fromkeys(asked):
         rows = [row for row, wanted in enumerate(asked) if wanted == name]
-        found = predictor.score([pairs[row] for row in rows], relation=name, source="head", progress=progress)[name]
+        found = predictor.score(
+            [pairs[row] for row in rows], relation=name, source="head", progress=progress
+        )[name]
         answers[rows] = found
     return answers if any(isinstance(answer, str) for answer in answers) else answers.astype(np.float64)

@@ -91,8 +91,8 @@ class ClassesHead(Head):
 class CosineHead(Head):
     """B×1 → B: the cosine itself. Trains the encoder alone.
 
-    `slope` and `offset` move a cosine onto the unit target when it is read, not while it trains: losses that only
-    rank (pearson, cosent) leave its level free, and `set_line` settles it afterwards.
+    `slope` and `offset` move a cosine onto the unit target when it is read, not while it trains: losses that
+    only rank (pearson, cosent) leave its level free, and `set_line` settles it afterwards.
     """
 
     form: Form = "unit"

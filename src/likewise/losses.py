@@ -52,7 +52,10 @@ def translated_relu(
     lo: float = 0.0,
     hi: float = 1.0,
 ) -> Tensor:
-    """k·max(0, |e| − x0), k > 0, 0 ≤ x0 ≤ half the label spacing. (1, 0) is L1. Heads: scalar, cosine. Seed 004."""
+    """k·max(0, |e| − x0), k > 0, 0 ≤ x0 ≤ half the label spacing. (1, 0) is L1. Heads: scalar, cosine.
+
+    Seed 004.
+    """
     return _masked(k * _beyond_zone(output, target, x0, boundary, lo, hi), mask)
 
 
@@ -71,7 +74,9 @@ def smooth_k2(
     return _masked(k * _beyond_zone(output, target, x0, boundary, lo, hi) ** 2, mask)
 
 
-def _beyond_zone(output: Tensor, target: Tensor, x0: float, boundary: Boundary, lo: float, hi: float) -> Tensor:
+def _beyond_zone(
+    output: Tensor, target: Tensor, x0: float, boundary: Boundary, lo: float, hi: float
+) -> Tensor:
     """max(0, |e| − x0) after the boundary treatment.
 
     safe         no loss where the label is an end of the scale and the prediction lies beyond that end;
@@ -93,7 +98,10 @@ def _beyond_zone(output: Tensor, target: Tensor, x0: float, boundary: Boundary, 
 
 
 def kl_grid(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-    """Σ p(log p − log p̂), 0·log 0 = 0. Head: distribution. Output log p̂, target p, both B×K. Tai et al. 2015."""
+    """Σ p(log p − log p̂), 0·log 0 = 0. Head: distribution. Output log p̂, target p, both B×K. Tai et al.
+
+    2015.
+    """
     return _masked(functional.kl_div(output, target, reduction="none").sum(dim=-1), mask)
 
 
@@ -111,7 +119,8 @@ def cross_entropy(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
 def pearson(output: Tensor, target: Tensor, mask: Tensor, *, group: Tensor | None = None) -> Tensor:
     """½(ẑ − z)² of scores standardised within their group; the batch mean is the groups' mean of 1 − Pearson.
 
-    Heads: cosine, scalar. `group` (B) numbers the data set of each pair: sets rated by different people on different
+    Heads: cosine, scalar. `group` (B) numbers the data set of each pair: sets rated by different people on
+    different
     scales are compared only with themselves, and weigh the same however many rows they lend to the batch.
     """
     values = torch.zeros_like(output)
@@ -136,7 +145,8 @@ def _standardise(values: Tensor) -> Tensor:
 def cosent(
     output: Tensor, target: Tensor, mask: Tensor, *, scale: float = 20.0, group: Tensor | None = None
 ) -> Tensor:
-    """log(1 + Σ_{y_i > y_j} e^{scale (c_j − c_i)}), the same value for each observed example. Heads: cosine, scalar.
+    """log(1 + Σ_{y_i > y_j} e^{scale (c_j − c_i)}), the same value for each observed example. Heads: cosine,
+    scalar.
 
     Su 2022 (CoSENT). Compares every two pairs of the batch, and of the same group, whose gold scores differ.
     """
@@ -150,8 +160,11 @@ def cosent(
     return _masked(total.expand_as(output), mask)
 
 
-def infonce(output: Tensor, target: Tensor, mask: Tensor, *, temperature: float = 0.05, positive: float = 0.99) -> Tensor:
-    """−log e^{cos(u_i,v_i)/τ} / Σ_j e^{cos(u_i,v_j)/τ} for positives. Head: contrast. Output B×B. Seed 004 eq. 3.
+def infonce(
+    output: Tensor, target: Tensor, mask: Tensor, *, temperature: float = 0.05, positive: float = 0.99
+) -> Tensor:
+    """−log e^{cos(u_i,v_i)/τ} / Σ_j e^{cos(u_i,v_j)/τ} for positives. Head: contrast. Output B×B. Seed 004
+    eq. 3.
 
     A pair is positive where its unit target reaches `positive`; others only lend their v as negatives.
     """
@@ -165,7 +178,8 @@ def infonce(output: Tensor, target: Tensor, mask: Tensor, *, temperature: float 
 def anchored(vectors: Tensor, anchors: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """Mean squared change of the batch's cosines against those of the starting encoder; one number, no head.
 
-    `vectors` and `anchors` are N×d, `a` and `b` the rated pairs' rows. Rated pairs and a text with itself are left
+    `vectors` and `anchors` are N×d, `a` and `b` the rated pairs' rows. Rated pairs and a text with itself are
+    left
     out: ratings may move what they speak of, everything else should stay as it was. Likewise; cf. relational
     knowledge distillation (Park et al. 2019).
     """
@@ -220,10 +234,20 @@ def make_loss(name: str, head: str, *, lo: float = 0.0, hi: float = 1.0, **optio
     entry = LOSSES[name]
     if head not in entry.heads:
         raise UsageError(f"loss {name!r} fits heads {', '.join(entry.heads)}, not {head!r}")
-    known = set(inspect.signature(entry.function).parameters) - {"output", "target", "mask", "lo", "hi", "group"}
+    known = set(inspect.signature(entry.function).parameters) - {
+        "output",
+        "target",
+        "mask",
+        "lo",
+        "hi",
+        "group",
+    }
     unknown = set(options) - known
     if unknown:
-        raise UsageError(f"loss {name!r} has no option {', '.join(sorted(unknown))}; it has {', '.join(sorted(known)) or 'none'}")
+        raise UsageError(
+            f"loss {name!r} has no option {', '.join(sorted(unknown))}; "
+            f"it has {', '.join(sorted(known)) or 'none'}"
+        )
     if not entry.own_units:
         return partial(entry.function, **options)
     if head != "cosine":
@@ -232,7 +256,14 @@ def make_loss(name: str, head: str, *, lo: float = 0.0, hi: float = 1.0, **optio
 
 
 def _in_own_units(
-    output: Tensor, target: Tensor, mask: Tensor, *, function: Callable[..., Tensor], lo: float, hi: float, options: dict[str, Any]
+    output: Tensor,
+    target: Tensor,
+    mask: Tensor,
+    *,
+    function: Callable[..., Tensor],
+    lo: float,
+    hi: float,
+    options: dict[str, Any],
 ) -> Tensor:
     """A cosine and its unit target moved to lo..hi, so that k and x0 mean the same on every head."""
     span = hi - lo

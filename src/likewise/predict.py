@@ -26,14 +26,18 @@ Numbers = NDArray[np.float64]
 class Scores(Mapping[str, "Numbers | list[str]"]):
     """Answers by relation, one per pair in the order given: numbers on the relation's scale, or labels."""
 
-    def __init__(self, answers: dict[str, Numbers | list[str]], relations: Sequence[Relation], source: dict[str, str]) -> None:
+    def __init__(
+        self, answers: dict[str, Numbers | list[str]], relations: Sequence[Relation], source: dict[str, str]
+    ) -> None:
         self._answers = answers
         self.relations = tuple(relations)
         self.source = source
 
     def __getitem__(self, name: str) -> Numbers | list[str]:
         if name not in self._answers:
-            raise UnknownNameError(f"no relation {name!r} among the scores; there is {', '.join(self._answers)}")
+            raise UnknownNameError(
+                f"no relation {name!r} among the scores; there is {', '.join(self._answers)}"
+            )
         return self._answers[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -88,7 +92,9 @@ class Predictor:
         """Whether `cosine` or a `head` answers a relation."""
         return objective_source(self.model.answering(relation))
 
-    def encode(self, texts: str | Sequence[str], *, progress: Callable[[int], None] | None = None) -> NDArray[np.float32]:
+    def encode(
+        self, texts: str | Sequence[str], *, progress: Callable[[int], None] | None = None
+    ) -> NDArray[np.float32]:
         """Vectors of texts, N×d (d alone for one string); the same as SentenceTransformer gives."""
         many = [texts] if isinstance(texts, str) else list(texts)
         check_texts(many)
@@ -119,13 +125,21 @@ class Predictor:
         """
         rows = as_pairs(pairs, text_a=text_a, text_b=text_b)
         check_texts([text for pair in rows for text in pair])
-        names = [relation] if isinstance(relation, str) else list(relation or [r.name for r in self.relations])
+        names = (
+            [relation] if isinstance(relation, str) else list(relation or [r.name for r in self.relations])
+        )
         objectives = [self.model.answering(name, source) for name in names]
         u, v = self._pair_vectors(rows, progress)
         answers = {o.relation.name: self.model.answer(o, u, v) for o in objectives}
-        return Scores(answers, [o.relation for o in objectives], {o.relation.name: objective_source(o) for o in objectives})
+        return Scores(
+            answers,
+            [o.relation for o in objectives],
+            {o.relation.name: objective_source(o) for o in objectives},
+        )
 
-    def cosines(self, pairs: Sequence[tuple[str, str]], *, progress: Callable[[int], None] | None = None) -> Numbers:
+    def cosines(
+        self, pairs: Sequence[tuple[str, str]], *, progress: Callable[[int], None] | None = None
+    ) -> Numbers:
         """cos(u, v) of pairs, in −1..1."""
         u, v = self._pair_vectors(list(pairs), progress)
         return torch.nn.functional.cosine_similarity(u, v, dim=-1).double().cpu().numpy()
@@ -160,7 +174,8 @@ def load(
 def as_pairs(pairs: Any, *, text_a: str | None = None, text_b: str | None = None) -> list[tuple[str, str]]:
     """Pairs of strings from a list of couples, or from anything `data.read` takes."""
     plain = isinstance(pairs, list | tuple) and all(
-        isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(t, str) for t in pair) for pair in pairs
+        isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(t, str) for t in pair)
+        for pair in pairs
     )
     if plain:
         return [(str(a), str(b)) for a, b in pairs]
@@ -174,10 +189,18 @@ def check_texts(texts: Sequence[str], *, max_chars: int = MAX_CHARS) -> None:
     """Refuse what is not text, is empty, or is longer than anyone can mean."""
     for index, text in enumerate(texts):
         if not isinstance(text, str):
-            raise DataError([Problem(f"text {index}", f"is {type(text).__name__}, not a string", "convert it with str()")])
+            raise DataError(
+                [Problem(f"text {index}", f"is {type(text).__name__}, not a string", "convert it with str()")]
+            )
         if not text.strip():
             raise DataError([Problem(f"text {index}", "is empty", "leave the pair out")])
         if len(text) > max_chars:
             raise DataError(
-                [Problem(f"text {index}", f"has {len(text):,} characters, at most {max_chars:,} are taken", "shorten it")]
+                [
+                    Problem(
+                        f"text {index}",
+                        f"has {len(text):,} characters, at most {max_chars:,} are taken",
+                        "shorten it",
+                    )
+                ]
             )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -58,7 +59,9 @@ class Relation:
 
     def _check_range(self) -> None:
         if not (math.isfinite(self.lo) and math.isfinite(self.hi) and self.lo < self.hi):
-            raise UsageError(f"relation {self.name!r}: the range {self.lo:g}..{self.hi:g} is empty; lo must be below hi")
+            raise UsageError(
+                f"relation {self.name!r}: the range {self.lo:g}..{self.hi:g} is empty; lo must be below hi"
+            )
         steps = (self.hi - self.lo) / self.step if self.step > 0 else math.nan
         if not abs(steps - round(steps)) < 1e-6:
             raise UsageError(
@@ -70,7 +73,7 @@ class Relation:
             raise UsageError(f"relation {self.name!r}: {self.kind} needs at least two different labels")
         if self.kind == "ordered":
             positions = self.positions or tuple(float(i) for i in range(len(self.labels)))
-            if len(positions) != len(self.labels) or any(b <= a for a, b in zip(positions, positions[1:], strict=False)):
+            if len(positions) != len(self.labels) or any(b <= a for a, b in pairwise(positions)):
                 raise UsageError(f"relation {self.name!r}: positions must be increasing, one per label")
             object.__setattr__(self, "positions", tuple(float(p) for p in positions))
             object.__setattr__(self, "lo", float(positions[0]))
@@ -80,7 +83,14 @@ class Relation:
     def graded(cls, name: str, lo: float, hi: float, *, step: float = 1.0, **more: Any) -> Self:
         """A number in lo..hi; a step that does not divide the range falls back to the whole range."""
         steps = (hi - lo) / step
-        return cls(name, "graded", float(lo), float(hi), step if abs(steps - round(steps)) < 1e-6 else hi - lo, **more)
+        return cls(
+            name,
+            "graded",
+            float(lo),
+            float(hi),
+            step if abs(steps - round(steps)) < 1e-6 else hi - lo,
+            **more,
+        )
 
     @classmethod
     def ordered(cls, name: str, labels: Sequence[str], positions: Sequence[float] = (), **more: Any) -> Self:
@@ -100,13 +110,17 @@ class Relation:
         """
         name, colon, spec = text.partition(":")
         if not colon or not name or not spec:
-            raise UsageError(f"relation {text!r}: expected NAME:lo..hi, NAME:label|label|… or NAME:low<middle<high")
+            raise UsageError(
+                f"relation {text!r}: expected NAME:lo..hi, NAME:label|label|… or NAME:low<middle<high"
+            )
         if ".." in spec:
             lo, _, hi = spec.partition("..")
             try:
                 return cls.graded(name, float(lo), float(hi))
             except ValueError:
-                raise UsageError(f"relation {text!r}: {spec!r} is not a range of numbers such as 0..5") from None
+                raise UsageError(
+                    f"relation {text!r}: {spec!r} is not a range of numbers such as 0..5"
+                ) from None
         if "<" in spec:
             return cls.ordered(name, [label.strip() for label in spec.split("<")])
         return cls.classes(name, [label.strip() for label in spec.split("|")])
@@ -138,7 +152,13 @@ class Relation:
         if self.kind == "ordered" and isinstance(value, int | float) and float(value) in self.positions:
             return self.labels[self.positions.index(float(value))]
         raise ValueRangeError(
-            [Problem(source, f"{self.name} {value!r} is not one of {', '.join(self.labels)}", "correct it or leave it empty")]
+            [
+                Problem(
+                    source,
+                    f"{self.name} {value!r} is not one of {', '.join(self.labels)}",
+                    "correct it or leave it empty",
+                )
+            ]
         )
 
     def _check_number(self, value: object, source: str) -> float:
@@ -179,7 +199,9 @@ class Relation:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        return cls(**{**data, "labels": tuple(data.get("labels", ())), "positions": tuple(data.get("positions", ()))})
+        return cls(
+            **{**data, "labels": tuple(data.get("labels", ())), "positions": tuple(data.get("positions", ()))}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +213,8 @@ class Codec:
     grid   weights on the two grid points around the number, so that grid·target = number; shape (K,)
     class  the label's index; shape ()
 
-    `senteval` keeps SentEval's encoder, which assumes a grid 1..K and drops the mass of values below 1 (METHODS 0.8).
+    `senteval` keeps SentEval's encoder, which assumes a grid 1..K and drops the mass of values below 1
+    (METHODS 0.8).
     """
 
     relation: Relation
@@ -203,7 +226,9 @@ class Codec:
         if self.form == "class" and not self.relation.labels:
             raise UsageError(f"relation {self.relation.name!r} is graded: it has no classes")
         if self.form != "class" and self.relation.kind == "classes":
-            raise UsageError(f"relation {self.relation.name!r} has classes without an order: use a classes head")
+            raise UsageError(
+                f"relation {self.relation.name!r} has classes without an order: use a classes head"
+            )
 
     @property
     def width(self) -> int:
@@ -238,7 +263,9 @@ class Codec:
         """
         rows = np.asarray(target, dtype=np.float64)
         if self.form == "class":
-            index = rows.argmax(axis=-1) if rows.ndim == 2 and rows.shape[1] > 1 else rows.reshape(-1).astype(int)
+            index = (
+                rows.argmax(axis=-1) if rows.ndim == 2 and rows.shape[1] > 1 else rows.reshape(-1).astype(int)
+            )
             return [self.relation.labels[int(i)] for i in index]
         if self.form == "grid":
             numbers = rows.reshape(-1, self.width) @ self.relation.grid

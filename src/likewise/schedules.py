@@ -44,4 +44,6 @@ def check_schedule(schedule: str, relations: Sequence[str]) -> None:
     if schedule not in SCHEDULES:
         raise UsageError(f"schedule {schedule!r} is not one of {', '.join(SCHEDULES)}")
     if schedule == "single" and len(relations) != 1:
-        raise UsageError(f"schedule 'single' trains one relation, the stage has {len(relations)}: {', '.join(relations)}")
+        raise UsageError(
+            f"schedule 'single' trains one relation, the stage has {len(relations)}: {', '.join(relations)}"
+        )

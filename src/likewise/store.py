@@ -2,8 +2,8 @@
 
     my-model/
       modules.json, model.safetensors, tokenizer…   loads anywhere with SentenceTransformer("my-model")
-      likewise/model.json                           relations, objectives, recipe, versions, data, measurements
-      likewise/heads.safetensors                    every trained head
+      likewise/model.json                           relations, objectives, recipe, versions, data,
+      measurements likewise/heads.safetensors                    every trained head
       README.md                                     a model card written from what was measured
 
 Saving the folder again through sentence-transformers drops `likewise/`.
@@ -34,11 +34,17 @@ from likewise.records import Relation
 
 FORMAT = 1
 RAW_RELATION = Relation(
-    "similarity", lo=-1.0, hi=1.0, step=2.0, description="cosine of the two vectors of an encoder without heads"
+    "similarity",
+    lo=-1.0,
+    hi=1.0,
+    step=2.0,
+    description="cosine of the two vectors of an encoder without heads",
 )
 
 
-def save_model(model: PairModel, folder: str | os.PathLike[str], *, about: Mapping[str, Any], overwrite: bool = False) -> Path:
+def save_model(
+    model: PairModel, folder: str | os.PathLike[str], *, about: Mapping[str, Any], overwrite: bool = False
+) -> Path:
     """Write a model folder aside and rename it into place; `about` goes into model.json and the card."""
     target = Path(folder)
     if target.exists() and not overwrite:
@@ -68,12 +74,16 @@ def save_model(model: PairModel, folder: str | os.PathLike[str], *, about: Mappi
     return target
 
 
-def load_model(name: str | os.PathLike[str], *, device: str | None = None) -> tuple[PairModel, dict[str, Any]]:
+def load_model(
+    name: str | os.PathLike[str], *, device: str | None = None
+) -> tuple[PairModel, dict[str, Any]]:
     """Load a Likewise folder, or any encoder as a raw model that answers `similarity` by cosine."""
     encoder = load_encoder(name, device=device)
     where = Path(resolve(name))
     if not (where / "likewise" / "model.json").is_file():
-        return PairModel(encoder, [Objective(RAW_RELATION, "cosine", "mse", floor=-1.0)]).eval(), {"raw": True}
+        return PairModel(encoder, [Objective(RAW_RELATION, "cosine", "mse", floor=-1.0)]).eval(), {
+            "raw": True
+        }
     document = _read_document(where / "likewise" / "model.json")
     return _with_heads(encoder, where, document), document
 
@@ -82,9 +92,13 @@ def _read_document(path: Path) -> dict[str, Any]:
     try:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: cannot be read ({error}); the folder is damaged: copy or train it again") from error
+        raise ModelError(
+            f"{path}: cannot be read ({error}); the folder is damaged: copy or train it again"
+        ) from error
     if document.get("format") != FORMAT:
-        raise ModelError(f"{path}: format {document.get('format')!r}, this version reads {FORMAT}; upgrade likewise")
+        raise ModelError(
+            f"{path}: format {document.get('format')!r}, this version reads {FORMAT}; upgrade likewise"
+        )
     return document
 
 
@@ -92,10 +106,14 @@ def _with_heads(encoder: SentenceTransformer, where: Path, document: Mapping[str
     try:
         objectives = [objective_from_dict(entry) for entry in document["objectives"]]
         model = PairModel(encoder, objectives)
-        model.heads.load_state_dict(load_file(where / "likewise" / "heads.safetensors", device=str(encoder.device)))
+        model.heads.load_state_dict(
+            load_file(where / "likewise" / "heads.safetensors", device=str(encoder.device))
+        )
     except (OSError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise ModelError(f"{where}/likewise: heads cannot be loaded ({reason}); copy or train the model again") from error
+        raise ModelError(
+            f"{where}/likewise: heads cannot be loaded ({reason}); copy or train the model again"
+        ) from error
     return model.eval()
 
 
@@ -109,7 +127,9 @@ def objective_to_dict(objective: Objective) -> dict[str, Any]:
 
 def objective_from_dict(entry: Mapping[str, Any]) -> Objective:
     """The inverse of `objective_to_dict`."""
-    return Objective(**{**entry, "relation": Relation.from_dict(entry["relation"]), "pairing": tuple(entry["pairing"])})
+    return Objective(
+        **{**entry, "relation": Relation.from_dict(entry["relation"]), "pairing": tuple(entry["pairing"])}
+    )
 
 
 def versions() -> dict[str, str]:
@@ -126,8 +146,20 @@ def versions() -> dict[str, str]:
 
 def model_card(name: str, document: Mapping[str, Any]) -> str:
     """The README of a model folder, from what was measured and nothing else."""
-    lines = ["---", "library_name: sentence-transformers", "tags: [likewise, sentence-similarity]", "---", f"# {name}", ""]
-    lines += ["Trained with Likewise. It answers:", "", "| relation | scale | answered by | description |", "|---|---|---|---|"]
+    lines = [
+        "---",
+        "library_name: sentence-transformers",
+        "tags: [likewise, sentence-similarity]",
+        "---",
+        f"# {name}",
+        "",
+    ]
+    lines += [
+        "Trained with Likewise. It answers:",
+        "",
+        "| relation | scale | answered by | description |",
+        "|---|---|---|---|",
+    ]
     for entry in document["relations"]:
         relation = Relation.from_dict(entry)
         source = document["source"][relation.name]
@@ -141,5 +173,9 @@ def model_card(name: str, document: Mapping[str, Any]) -> str:
             + (f", best dev score {best:.4f} at step {stage['best_step']:,}" if best is not None else "")
         )
         lines += [f"  - {line}" for line in stage.get("leakage", [])]
-    lines += ["", "Loads with `SentenceTransformer` too; heads in `likewise/` are ignored there, and lost on saving again.", ""]
+    lines += [
+        "",
+        "Loads with `SentenceTransformer` too: heads in `likewise/` are ignored there, and lost on saving.",
+        "",
+    ]
     return "\n".join(lines)

@@ -22,7 +22,11 @@ def result() -> SuiteResult:
     records = [Record((f"Oak {i}", f"Elm {i}"), {"similarity": float(i)}) for i in range(6)]
     score = np.array([0.1, 0.3, 0.2, 0.5, 0.4, 0.9])
     return run_tasks(
-        "trees", [(Task("t"), records)], score=lambda pairs, relations: score, protocol=Protocol(), keep_predictions=True
+        "trees",
+        [(Task("t"), records)],
+        score=lambda pairs, relations: score,
+        protocol=Protocol(),
+        keep_predictions=True,
     )
 
 

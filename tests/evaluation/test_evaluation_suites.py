@@ -151,7 +151,9 @@ def test_suites_average_overlap_note_and_fingerprint() -> None:
     records = [Record((f"Oak {i}", f"Elm {i}"), {"similarity": float(i % 5)}) for i in range(12)]
     tasks = [(Task("first"), records[:6]), (Task("second"), records[6:])]
     report = audit(records[:3], {"first": records[:6]})
-    result = run_tasks("trees", tasks, score=lambda pairs, relations: np.arange(12.0), protocol=PLAIN, audit=report)
+    result = run_tasks(
+        "trees", tasks, score=lambda pairs, relations: np.arange(12.0), protocol=PLAIN, audit=report
+    )
     assert result.average == pytest.approx((result["first"].value + result["second"].value) / 2)
     assert "average" in result.to_text()
     assert result.overlap.startswith("training overlap: 3 of 3 training rows")
@@ -165,11 +167,19 @@ def test_suites_classes_are_measured_as_labels() -> None:
     records = [Record((f"Oak {i}", f"Elm {i}"), {"same": label}) for i, label in enumerate(labels)]
     task = Task("trees", relation="same", metric="accuracy")
     result = run_tasks(
-        "labels", [(task, records)], score=lambda pairs, relations: np.array(["yes", "no", "no", "no"]), protocol=PLAIN
+        "labels",
+        [(task, records)],
+        score=lambda pairs, relations: np.array(["yes", "no", "no", "no"]),
+        protocol=PLAIN,
     )
     assert result["trees"].value == 75
     with pytest.raises(EvaluationError, match="same holds labels such as 'yes', spearman compares numbers"):
-        run_tasks("x", [(Task("t", relation="same"), records)], score=lambda pairs, relations: GOLD[:4], protocol=PLAIN)
+        run_tasks(
+            "x",
+            [(Task("t", relation="same"), records)],
+            score=lambda pairs, relations: GOLD[:4],
+            protocol=PLAIN,
+        )
 
 
 def test_suites_ordered_labels_count_by_position() -> None:
@@ -190,7 +200,9 @@ def test_suites_errors_name_the_task() -> None:
     with pytest.raises(EvaluationError, match=r"shape \(5, 2\) for 5 pairs"):
         run_tasks("x", [(task, records)], score=lambda pairs, relations: np.ones((5, 2)), protocol=PLAIN)
     with pytest.raises(EvaluationError, match="none of 5 rows has a value for actor"):
-        run_tasks("x", [(Task("t", relation="actor"), records)], score=lambda pairs, relations: GOLD, protocol=PLAIN)
+        run_tasks(
+            "x", [(Task("t", relation="actor"), records)], score=lambda pairs, relations: GOLD, protocol=PLAIN
+        )
     single = [Record(("Oak",), {"similarity": 1.0})]
     with pytest.raises(EvaluationError, match="do not hold two texts"):
         run_tasks("x", [(task, single)], score=lambda pairs, relations: GOLD, protocol=PLAIN)

@@ -9,9 +9,15 @@ from typing import Any
 
 
 def train_and_maybe_die(
-    folder: str, recipe: dict[str, Any], data: str, *, resume: bool, die_in_step: int | None, die_in_save: int | None
+    folder: str,
+    recipe: dict[str, Any],
+    data: str,
+    *,
+    resume: bool,
+    die_in_step: int | None,
+    die_in_save: int | None,
 ) -> None:
-    """Train into folder/model; SIGKILL this process at the start of a step, or in the middle of writing a file."""
+    """Train into folder/model; SIGKILL this process at the start of a step, or while writing a file."""
     import torch
 
     from likewise.api import train

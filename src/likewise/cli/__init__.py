@@ -12,7 +12,7 @@ from likewise.cli.console import err
 from likewise.errors import LikewiseError
 
 app = typer.Typer(
-    help="Train small text encoders to judge how two texts relate, and say how far the answer can be trusted.",
+    help="Train small text encoders to judge how two texts relate, and say how far to trust the answer.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -37,9 +37,11 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version.", callback=_version, is_eager=True),
+    version: bool = typer.Option(
+        False, "--version", help="Print the version.", callback=_version, is_eager=True
+    ),
 ) -> None:
-    """Train small text encoders to judge how two texts relate, and say how far the answer can be trusted."""
+    """Train small text encoders to judge how two texts relate, and say how far to trust the answer."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Terminal output: results to standard output, everything else (notes, progress, errors) to standard error."""
+"""Terminal output: results to standard output; notes, progress and errors to standard error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 if TYPE_CHECKING:
     from likewise.training.callbacks import FitEvent
@@ -37,7 +44,12 @@ def progress_bar(unit: str) -> Progress:
     """A bar with count, elapsed and remaining time, gone when done; silent where no terminal watches."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
     return Progress(
-        *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=err, transient=True, disable=not err.is_terminal
+        *columns,
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
     )
 
 
@@ -77,7 +89,9 @@ class TrainingView:
             self._bar.update(self._task, completed=event.step, description=f"loss {event.values['loss']:.4f}")
         elif event.kind == "evaluate":
             self._bar.update(self._task, completed=event.step)
-            details = ", ".join(f"{name} {value:.4f}" for name, value in event.values.items() if name != "score")
+            details = ", ".join(
+                f"{name} {value:.4f}" for name, value in event.values.items() if name != "score"
+            )
             note(f"  step {event.step:,}/{event.total:,}: dev {event.values['score']:.4f}  ({details})")
 
 

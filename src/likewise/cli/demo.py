@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from likewise.cli import options
 from likewise.cli.console import TrainingView, out, quiet_libraries
 
-PAIR = ("The pharmacy on Mill Road closes at nine.", "The pharmacy on Mill Road never closes.")
+if TYPE_CHECKING:
+    from likewise.evaluation.suites import Suite
+    from likewise.predict import Predictor
+
+RELATIONS = ("similarity:0..5", "topic:0..4")
+PAIR = (
+    "The pharmacy on Mill Road is open on Sundays.",
+    "The pharmacy on Mill Road is never open on Sundays.",
+)
 
 
 def demo(
@@ -23,29 +31,79 @@ def demo(
     Example: likewise demo
     """
     quiet_libraries()
-    from likewise.api import evaluate, load, train
+    from likewise.api import load, train
 
-    folder = resources.files("likewise").joinpath("samples")
-    with resources.as_file(folder) as samples:
-        out.print("[bold]1. Train[/bold] on 280 rated pairs, two relations, some ratings missing")
+    raw = load("default", device=device)
+    with resources.as_file(resources.files("likewise").joinpath("samples")) as samples:
+        out.print(
+            "[bold]1. Train[/bold] on 280 rated pairs: two relations at once, some ratings missing",
+            end="\n\n",
+        )
         with TrainingView() as view:
             model = train(
-                samples / "train.csv", output, relations=("similarity:0..5", "topic:0..4"), device=device,
-                overrides={"stage.0.dev": [{"source": str(samples / "dev.csv")}]}, overwrite=True,
-                tell=view.tell, emit=view.emit,
+                samples / "train.csv",
+                output,
+                relations=RELATIONS,
+                overrides={"stage.0.dev": [{"source": str(samples / "dev.csv")}], "stage.0.epochs": 8},
+                device=device,
+                overwrite=True,
+                tell=view.tell,
+                emit=view.emit,
             )
-        out.print("\n[bold]2. Evaluate[/bold] on 80 pairs it never saw")
-        for name, candidate in (("before training (cosine)", load("default", device=device)), ("after training", model)):
-            out.print(f"\n{name}", style="bold")
-            for relation in ("similarity", "topic"):
-                suite = _suite(samples, relation)
-                out.print(evaluate_relation(candidate, suite, relation, evaluate), markup=False)
-    out.print("\n[bold]3. Score[/bold] a pair that shares its words but not its meaning")
-    out.print(f"   {PAIR[0]}\n   {PAIR[1]}", markup=False)
-    for relation, values in model.score([PAIR]).items():
-        scale = next(r.scale for r in model.relations if r.name == relation)
-        out.print(f"   {relation} {float(values[0]):.2f} on {scale}", markup=False)
-    out.print(f"\nThe model lies in [bold]{output}[/bold]. Try next:")
+        suite = _sample_suite(samples)
+        out.print(
+            "\n[bold]2. Evaluate[/bold] on 80 pairs it never saw, against the encoder it started from",
+            end="\n\n",
+        )
+        _show_evaluation(suite, raw, model)
+    out.print("\n[bold]3. Score[/bold] a pair that shares its words but not its meaning", end="\n\n")
+    _show_pair(raw, model)
+    _show_next(output)
+
+
+def _sample_suite(samples: Path) -> Suite:
+    from likewise.evaluation.suites import Suite
+    from likewise.evaluation.tasks import Task
+    from likewise.records import Relation
+
+    relations = [Relation.parse(text) for text in RELATIONS]
+    return Suite("sample", tuple(Task(r.name, file=samples / "test.csv", relation=r) for r in relations))
+
+
+def _show_evaluation(suite: Suite, raw: Predictor, model: Predictor) -> None:
+    from rich.table import Table
+
+    from likewise.api import evaluate
+
+    before = evaluate(raw, suite, source="cosine", log=False)
+    after = evaluate(model, suite, source="head", log=False)
+    table = Table("relation", "encoder's cosine", "trained head", "pairs", box=None, pad_edge=False)
+    for old, new in zip(before.tasks, after.tasks, strict=True):
+        table.add_row(old.name, *(_with_interval(task) for task in (old, new)), str(new.n))
+    out.print(table)
+    out.print(
+        "Spearman ×100 with its 95 % interval. 80 pairs say little: the intervals are wide.", style="dim"
+    )
+
+
+def _with_interval(task: object) -> str:
+    interval = getattr(task, "interval", None)
+    value = f"{getattr(task, 'value', 0.0):5.1f}"
+    return f"{value}  [dim]({interval.low:.0f} to {interval.high:.0f})[/dim]" if interval else value
+
+
+def _show_pair(raw: Predictor, model: Predictor) -> None:
+    out.print(f"   {PAIR[0]}\n   {PAIR[1]}\n", markup=False)
+    out.print(f"   encoder's cosine  {raw.cosines([PAIR])[0]:.2f} on -1..1", markup=False)
+    scores = model.score([PAIR])
+    for relation in scores.relations:
+        out.print(
+            f"   {relation.name:<16}  {float(scores[relation.name][0]):.2f} on {relation.scale}", markup=False
+        )
+
+
+def _show_next(output: Path) -> None:
+    out.print(f"\nThe model lies in [bold]{output}[/bold]. Try next:\n")
     for line in (
         f'likewise score "It is raining." "It is not raining." --model {output}',
         f"likewise score your-pairs.csv --model {output} --output scored.csv",

@@ -14,12 +14,24 @@ from likewise.data import write_json_aside
 
 
 def evaluate(
-    models: Annotated[list[str], typer.Argument(metavar="MODEL…", help="Model folders, hub ids or 'default'.")],
-    suite: Annotated[str, typer.Option("--suite", help="sts7, or a FILE.toml with tasks of your own.")] = "sts7",
-    source: Annotated[str, typer.Option("--source", help="Scores from the cosine or from the head.")] = "cosine",
-    aggregation: Annotated[str, typer.Option("--aggregation", help="Over subsets: all, mean or wmean.")] = "all",
-    metric: Annotated[str, typer.Option("--metric", help="spearman, pearson, …, where a task names none.")] = "spearman",
-    output: Annotated[Path | None, typer.Option("--output", help="Also write the result as JSON to this file.")] = None,
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL…", help="Model folders, hub ids or 'default'.")
+    ],
+    suite: Annotated[
+        str, typer.Option("--suite", help="sts7, or a FILE.toml with tasks of your own.")
+    ] = "sts7",
+    source: Annotated[
+        str, typer.Option("--source", help="Scores from the cosine or from the head.")
+    ] = "cosine",
+    aggregation: Annotated[
+        str, typer.Option("--aggregation", help="Over subsets: all, mean or wmean.")
+    ] = "all",
+    metric: Annotated[
+        str, typer.Option("--metric", help="spearman, pearson, …, where a task names none.")
+    ] = "spearman",
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Also write the result as JSON to this file.")
+    ] = None,
     device: options.Device = None,
     precision: options.Precision = "fp32",
     data_dir: options.DataDir = None,
@@ -41,8 +53,15 @@ def evaluate(
         with counting(f"evaluating {Path(model).name}", "texts", None) as advance:
             results.append(
                 measure(
-                    model, chosen, source=source, aggregation=aggregation, metric=metric, data_dir=data_dir,
-                    device=device, precision=precision, progress=advance,
+                    model,
+                    chosen,
+                    source=source,
+                    aggregation=aggregation,
+                    metric=metric,
+                    data_dir=data_dir,
+                    device=device,
+                    precision=precision,
+                    progress=advance,
                 )
             )
     documents = [{"model": model, **result.to_dict()} for model, result in zip(models, results, strict=True)]

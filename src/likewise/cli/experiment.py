@@ -12,10 +12,16 @@ from likewise.cli.console import counting, note, out, quiet_libraries
 
 
 def experiment(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The experiment: recipe, settings, seeds, grid.")],
-    output: Annotated[Path | None, typer.Option("--output", help="Folder of the cells' results; runs/NAME if left out.")] = None,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.toml", help="The experiment: recipe, settings, seeds, grid.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Folder of the cells' results; runs/NAME if left out.")
+    ] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Cells trained side by side.")] = 1,
-    summary: Annotated[Path | None, typer.Option("--summary", help="Also write the summary as JSON to this file.")] = None,
+    summary: Annotated[
+        Path | None, typer.Option("--summary", help="Also write the summary as JSON to this file.")
+    ] = None,
     device: options.Device = None,
     precision: options.Precision = "fp32",
     data_dir: options.DataDir = None,
@@ -33,8 +39,14 @@ def experiment(
 
     with counting("cells", "cells", None) as advance:
         result = run(
-            file, output=output, workers=workers, device=device, precision=precision, data_dir=data_dir,
-            progress=advance, tell=note,
+            file,
+            output=output,
+            workers=workers,
+            device=device,
+            precision=precision,
+            data_dir=data_dir,
+            progress=advance,
+            tell=note,
         )
     if summary is not None:
         write_json_aside(summary, result.to_dict())

@@ -12,8 +12,12 @@ Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1,
 Precision = Annotated[str, typer.Option("--precision", help="fp32, bf16 or fp16.")]
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", envvar="LIKEWISE_DATA", help="Folder of the named corpora (`likewise data list`)."),
+    typer.Option(
+        "--data-dir", envvar="LIKEWISE_DATA", help="Folder of the named corpora (`likewise data list`)."
+    ),
 ]
 Model = Annotated[str, typer.Option("--model", help="Model folder, hub id or 'default'.")]
 TextA = Annotated[str | None, typer.Option("--text-a", help="Column of the first text; guessed if left out.")]
-TextB = Annotated[str | None, typer.Option("--text-b", help="Column of the second text; guessed if left out.")]
+TextB = Annotated[
+    str | None, typer.Option("--text-b", help="Column of the second text; guessed if left out.")
+]

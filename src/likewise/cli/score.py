@@ -24,12 +24,25 @@ WINDOW = 4096
 
 
 def score(
-    texts: Annotated[list[str], typer.Argument(metavar="TEXT_A TEXT_B | FILE | -", help="Two texts, a file of pairs, or - for standard input.")],
+    texts: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TEXT_A TEXT_B | FILE | -", help="Two texts, a file of pairs, or - for standard input."
+        ),
+    ],
     model: options.Model = "default",
-    relation: Annotated[list[str] | None, typer.Option("--relation", help="Answer only this relation; repeatable.")] = None,
+    relation: Annotated[
+        list[str] | None, typer.Option("--relation", help="Answer only this relation; repeatable.")
+    ] = None,
     text_a: options.TextA = None,
     text_b: options.TextB = None,
-    output: Annotated[Path | None, typer.Option("--output", help="Scored file (.csv .tsv .jsonl .parquet, .gz .xz .zst); standard output if left out.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            help="Scored file (.csv .tsv .jsonl .parquet, .gz .xz .zst); standard output if left out.",
+        ),
+    ] = None,
     as_json: options.Json = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
@@ -44,10 +57,14 @@ def score(
         raise UsageError(f"{len(texts)} arguments: give two texts in quotes, or one file")
     if len(texts) == 2:
         if output is not None or text_a or text_b:
-            raise UsageError("--output, --text-a and --text-b go with a file; two texts are answered on the terminal")
+            raise UsageError(
+                "--output, --text-a and --text-b go with a file; two texts are answered on the terminal"
+            )
         _score_texts(texts[0], texts[1], _load(model, device, precision), relation, as_json=as_json)
         return
-    _score_file(texts[0], lambda: _load(model, device, precision), relation, (text_a, text_b), output, as_json=as_json)
+    _score_file(
+        texts[0], lambda: _load(model, device, precision), relation, (text_a, text_b), output, as_json=as_json
+    )
 
 
 def _load(model: str, device: str | None, precision: str) -> Predictor:
@@ -61,14 +78,18 @@ def _score_texts(a: str, b: str, predictor: Predictor, relation: list[str] | Non
     scores = predictor.score([(a, b)], relation=relation)
     values = scores.rows()[0]
     if as_json:
-        relations = {r.name: {"value": values[r.name], "scale": r.scale, "source": scores.source[r.name]} for r in scores.relations}
+        relations = {
+            r.name: {"value": values[r.name], "scale": r.scale, "source": scores.source[r.name]}
+            for r in scores.relations
+        }
         out.print_json(json.dumps({"text_a": a, "text_b": b, "relations": relations}))
         return
     width = max(len(r.name) for r in scores.relations)
     for r in scores.relations:
         value = values[r.name]
         shown = value if isinstance(value, str) else f"{value:.3f}"
-        out.print(f"{r.name:<{width}}  [bold]{shown}[/bold]  on {r.scale}, from the {scores.source[r.name]}".replace("[-", r"\[-"))
+        line = f"{r.name:<{width}}  {shown}  on {r.scale}, from the {scores.source[r.name]}"
+        out.print(line, markup=False)
 
 
 def _score_file(
@@ -95,7 +116,9 @@ def _score_file(
 
         raise DataError([no_rows(table)])
     predictor = load()
-    names = _answer_columns([r.name for r in predictor.relations if not relation or r.name in relation], table.columns)
+    names = _answer_columns(
+        [r.name for r in predictor.relations if not relation or r.name in relation], table.columns
+    )
     with ExitStack() as stack:
         advance = stack.enter_context(counting("scoring", "pairs", count_rows(name)))
         if output is None:
@@ -120,13 +143,18 @@ def _windows(first: list[Row], rows: Iterator[Row]) -> Iterator[list[Row]]:
 
 
 def _scored(
-    window: list[Row], columns: tuple[str, str], predictor: Predictor, relation: list[str] | None, names: dict[str, str]
+    window: list[Row],
+    columns: tuple[str, str],
+    predictor: Predictor,
+    relation: list[str] | None,
+    names: dict[str, str],
 ) -> Iterator[dict[str, object]]:
     from likewise.data.values import to_text
     from likewise.predict import MAX_CHARS
 
     pairs = [
-        tuple(to_text(row.fields.get(c), column=c, source=row.source, max_chars=MAX_CHARS) for c in columns) for row in window
+        tuple(to_text(row.fields.get(c), column=c, source=row.source, max_chars=MAX_CHARS) for c in columns)
+        for row in window
     ]
     answers = predictor.score(pairs, relation=relation).rows()
     for row, answer in zip(window, answers, strict=True):

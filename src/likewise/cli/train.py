@@ -14,20 +14,48 @@ from likewise.errors import DataError
 
 
 def train(
-    source: Annotated[str, typer.Argument(metavar="RECIPE | FILE", help="A recipe file (.toml), a shipped recipe's name, or a table of rated pairs.")],
-    output: Annotated[Path | None, typer.Option("--output", help="Model folder to write; NAME-model if left out.")] = None,
-    encoder: Annotated[str | None, typer.Option("--encoder", help="Start from this model instead of the recipe's.")] = None,
-    data: Annotated[str | None, typer.Option("--data", help="Train on this file instead of the recipe's data.")] = None,
-    relation: Annotated[list[str] | None, typer.Option("--relation", help="NAME:lo..hi, NAME:classes, NAME:a|b or NAME:low<high; repeatable.")] = None,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECIPE | FILE",
+            help="A recipe file (.toml), a shipped recipe's name, or a table of rated pairs.",
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Model folder to write; NAME-model if left out.")
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option("--encoder", help="Start from this model instead of the recipe's.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", help="Train on this file instead of the recipe's data.")
+    ] = None,
+    relation: Annotated[
+        list[str] | None,
+        typer.Option("--relation", help="NAME:lo..hi, NAME:classes, NAME:a|b or NAME:low<high; repeatable."),
+    ] = None,
     text_a: options.TextA = None,
     text_b: options.TextB = None,
-    override: Annotated[list[str] | None, typer.Option("--set", help="Override a recipe value: stage.0.learning_rate=3e-5; repeatable.")] = None,
+    override: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Override a recipe value: stage.0.learning_rate=3e-5; repeatable."),
+    ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed; the recipe's if left out.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the recipe and the plan, then stop.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run of the same --output.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing model folder or run.")] = False,
-    evaluate: Annotated[bool, typer.Option("--evaluate/--no-evaluate", help="Run the recipe's evaluation at the end.")] = True,
-    tracker: Annotated[list[str] | None, typer.Option("--tracker", help="tensorboard, wandb, mlflow, …; repeatable.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the recipe and the plan, then stop.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted run of the same --output.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing model folder or run.")
+    ] = False,
+    evaluate: Annotated[
+        bool, typer.Option("--evaluate/--no-evaluate", help="Run the recipe's evaluation at the end.")
+    ] = True,
+    tracker: Annotated[
+        list[str] | None, typer.Option("--tracker", help="tensorboard, wandb, mlflow, …; repeatable.")
+    ] = None,
     device: options.Device = None,
     precision: options.Precision = "fp32",
     data_dir: options.DataDir = None,
@@ -73,13 +101,21 @@ def train(
         try:
             with counting("evaluating", "texts", None) as advance:
                 result = run_evaluation(
-                    report.predictor, recipe.evaluation.suite, source=recipe.evaluation.source,
-                    aggregation=recipe.evaluation.aggregation, data_dir=data_dir, progress=advance,
+                    report.predictor,
+                    recipe.evaluation.suite,
+                    source=recipe.evaluation.source,
+                    aggregation=recipe.evaluation.aggregation,
+                    data_dir=data_dir,
+                    progress=advance,
                 )
         except DataError as error:
             note(f"not evaluated: {error}")
     if as_json:
-        document = {"output": str(report.output), "stages": report.stages, "evaluation": result.to_dict() if result else None}
+        document = {
+            "output": str(report.output),
+            "stages": report.stages,
+            "evaluation": result.to_dict() if result else None,
+        }
         out.print_json(json.dumps(document))
         return
     if result is not None:

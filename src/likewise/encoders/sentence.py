@@ -28,7 +28,9 @@ def load_encoder(
     if max_length is not None:
         encoder.max_seq_length = max_length
     if not encoder.get_embedding_dimension():
-        raise ModelError(f"{where}: its modules give no sentence vector; a Pooling module is missing from modules.json")
+        raise ModelError(
+            f"{where}: its modules give no sentence vector; a Pooling module is missing from modules.json"
+        )
     encoder.float()
     freeze_unused(encoder)
     return encoder
@@ -42,7 +44,12 @@ def _loading(where: str, build: Callable[[], SentenceTransformer]) -> SentenceTr
         raise ModelError(_load_message(where, error)) from error
     except Exception as error:
         # safetensors and tokenizers raise classes of their own that inherit from Exception alone.
-        if type(error).__module__.partition(".")[0] in ("safetensors", "safetensors_rust", "tokenizers", "builtins"):
+        if type(error).__module__.partition(".")[0] in (
+            "safetensors",
+            "safetensors_rust",
+            "tokenizers",
+            "builtins",
+        ):
             raise ModelError(_load_message(where, error)) from error
         raise
 
@@ -105,4 +112,8 @@ def autocast_settings(precision: str, device: str) -> dict[str, Any]:
     import torch
 
     kinds = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-    return {"device_type": device.partition(":")[0], "dtype": kinds[precision], "enabled": precision != "fp32"}
+    return {
+        "device_type": device.partition(":")[0],
+        "dtype": kinds[precision],
+        "enabled": precision != "fp32",
+    }

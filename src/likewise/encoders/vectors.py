@@ -1,4 +1,4 @@
-"""Texts to vectors at inference: sorted into token-budget batches, each distinct text encoded once, order restored."""
+"""Texts to vectors at inference: token-budget batches, each distinct text encoded once, order restored."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def encode_texts(
 
 
 class VectorCache:
-    """A bounded text → vector store, least recently used out first, so that files of any length fit in memory."""
+    """A bounded text → vector store, least recently used out first: files of any length fit in memory."""
 
     def __init__(self, capacity: int = 100_000) -> None:
         self._capacity = capacity

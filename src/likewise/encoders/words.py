@@ -1,6 +1,7 @@
 """Encoders over word vectors: BiLSTM with max pooling (InferSent's shape), and the plain average.
 
-Both are built from stock sentence-transformers modules, so a saved folder loads without Likewise. Words come from a
+Both are built from stock sentence-transformers modules, so a saved folder loads without Likewise. Words come
+from a
 word-level Hugging Face tokenizer; the BiLSTM sees begin and end markers, so an empty text still has a vector.
 
     BiLSTM-max   ids T → vectors T×d → BiLSTM T×2H → max over time 2H        Conneau et al. 2017
@@ -98,7 +99,7 @@ def word_tokenizer(vocabulary: list[str], *, markers: bool) -> Tokenizer:
 def load_vectors(
     path: str | os.PathLike[str], *, words: Iterable[str] | None = None
 ) -> tuple[list[str], Vectors]:
-    """Read word vectors: a folder with words.txt + vectors.npy, or a GloVe / fastText text file (.txt .vec, .gz)."""
+    """Read word vectors: a folder with words.txt + vectors.npy, or GloVe / fastText text (.txt .vec, .gz)."""
     where = Path(path).expanduser()
     if not where.exists():
         where = local_model(str(path)) or where
@@ -106,7 +107,9 @@ def load_vectors(
     if where.is_dir():
         return _load_folder(where, wanted)
     if not where.is_file():
-        raise UsageError(f"{where}: no such word vectors; give a folder (words.txt + vectors.npy) or a .txt/.vec file")
+        raise UsageError(
+            f"{where}: no such word vectors; give a folder (words.txt + vectors.npy) or a .txt/.vec file"
+        )
     vocabulary: list[str] = []
     rows: list[Vectors] = []
     for word, row in _text_rows(where):
@@ -114,7 +117,9 @@ def load_vectors(
             vocabulary.append(word)
             rows.append(row)
     if not rows:
-        raise DataError([Problem(str(where), "holds no vector for any word of the data", "check language and case")])
+        raise DataError(
+            [Problem(str(where), "holds no vector for any word of the data", "check language and case")]
+        )
     return vocabulary, np.stack(rows)
 
 
@@ -126,30 +131,40 @@ def _load_folder(folder: Path, wanted: set[str] | None) -> tuple[list[str], Vect
         raise DataError([Problem(str(folder), f"is not a word vector folder ({error})", "")]) from error
     if len(vocabulary) != len(table):
         raise DataError([Problem(str(folder), f"{len(vocabulary)} words but {len(table)} vectors", "")])
-    keep = [i for i, word in enumerate(vocabulary) if (wanted is None or word in wanted) and word not in SPECIAL]
+    keep = [
+        i for i, word in enumerate(vocabulary) if (wanted is None or word in wanted) and word not in SPECIAL
+    ]
     if not keep:
-        raise DataError([Problem(str(folder), "holds no vector for any word of the data", "check language and case")])
+        raise DataError(
+            [Problem(str(folder), "holds no vector for any word of the data", "check language and case")]
+        )
     return [vocabulary[i] for i in keep], np.asarray(table[keep], dtype=np.float32)
 
 
 def _text_rows(path: Path) -> Iterator[tuple[str, Vectors]]:
     width: int | None = None
-    with gzip.open(path, "rt", encoding="utf8") if path.suffix == ".gz" else path.open(encoding="utf8") as file:
+    with (
+        gzip.open(path, "rt", encoding="utf8") if path.suffix == ".gz" else path.open(encoding="utf8") as file
+    ):
         for number, line in enumerate(file, start=1):
             word, *numbers = line.rstrip().split(" ")
             if number == 1 and len(numbers) == 1:
                 continue  # word2vec and fastText begin with "count width"
             width = width or len(numbers)
             if len(numbers) != width:
-                raise DataError([Problem(f"{path.name}:{number}", f"{len(numbers)} numbers instead of {width}", "")])
+                raise DataError(
+                    [Problem(f"{path.name}:{number}", f"{len(numbers)} numbers instead of {width}", "")]
+                )
             try:
                 yield word, np.array(numbers, dtype=np.float32)
             except ValueError:
-                raise DataError([Problem(f"{path.name}:{number}", "a vector holds something else than numbers")]) from None
+                raise DataError(
+                    [Problem(f"{path.name}:{number}", "a vector holds something else than numbers")]
+                ) from None
 
 
 def _with_specials(table: Vectors, seed: int) -> torch.Tensor:
-    """Rows for <pad>, <unk> (zero) and the two markers (random, of the table's spread) in front of the table."""
+    """The table with rows for <pad>, <unk> (zero) and the two markers (random, of its spread) in front."""
     rng = np.random.default_rng(seed)
     markers = rng.normal(0.0, float(table.std()), size=(2, table.shape[1]))
     zeros = np.zeros((2, table.shape[1]))

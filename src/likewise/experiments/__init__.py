@@ -31,11 +31,19 @@ def experiment(
     plan = read_experiment(Path(file))
     folder = Path(output) if output is not None else Path("runs") / plan.name
     folder.mkdir(parents=True, exist_ok=True)
-    runner = _Runner(plan, folder, workers, device, precision, None if data_dir is None else str(data_dir), progress, tell)
+    runner = _Runner(
+        plan, folder, workers, device, precision, None if data_dir is None else str(data_dir), progress, tell
+    )
     chosen, grid = runner.choose()
-    final = {setting.name: [runner.cell(setting, chosen[setting.name], seed) for seed in plan.seeds] for setting in plan.setting}
+    final = {
+        setting.name: [runner.cell(setting, chosen[setting.name], seed) for seed in plan.seeds]
+        for setting in plan.setting
+    }
     runner.run([cell for cells in final.values() for cell in cells])
-    rows = tuple(_row(setting, chosen[setting.name], [runner.read(c) for c in final[setting.name]]) for setting in plan.setting)
+    rows = tuple(
+        _row(setting, chosen[setting.name], [runner.read(c) for c in final[setting.name]])
+        for setting in plan.setting
+    )
     sample = runner.read(final[plan.setting[0].name][0])
     about = {
         "versions": sample["versions"],
@@ -125,7 +133,9 @@ class _Runner:
         found = json.loads(path.read_text(encoding="utf8"))
         averages = {source: round(r["average"], 2) for source, r in found.get("results", {}).items()}
         dev = "–" if found["dev"] is None else f"{found['dev']:.4f}"
-        self._tell(f"{cell.setting} {cell.overrides} seed {cell.seed}: dev {dev} {averages} in {found['seconds']:.0f} s")
+        self._tell(
+            f"{cell.setting} seed {cell.seed} {cell.overrides}: dev {dev} {averages} {found['seconds']:.0f} s"
+        )
         if self._progress is not None:
             self._progress(1)
 

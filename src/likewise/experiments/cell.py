@@ -109,9 +109,15 @@ def _check(check: Mapping[str, str], predictor: Any, cell: Cell, arrays: dict[st
     records = load(check["source"], data_dir=cell.data_dir)
     relation = next(r for r in predictor.relations if r.name == check["relation"])
     gold = [record.values[check["relation"]] for record in records]
-    answers: Any = predictor.score([record.texts for record in records], relation=relation.name)[relation.name]
+    answers: Any = predictor.score([record.texts for record in records], relation=relation.name)[
+        relation.name
+    ]
     arrays[f"check/{check['name']}"] = np.asarray(answers)
-    if relation.kind == "ordered" and get_metric(check["metric"]).kind == "labels" and not isinstance(answers, list):
+    if (
+        relation.kind == "ordered"
+        and get_metric(check["metric"]).kind == "labels"
+        and not isinstance(answers, list)
+    ):
         answers = nearest_labels(relation, answers)
     return compute(check["metric"], gold, answers) * get_metric(check["metric"]).scale
 

@@ -24,7 +24,9 @@ class Setting(Part):
     name: str
     recipe: str | None = Field(default=None, description="another recipe than the experiment's")
     set: dict[str, Any] = Field(default_factory=dict, description="recipe path → value")
-    grid: dict[str, list[Any]] | None = Field(default=None, description="its own grid instead of the experiment's")
+    grid: dict[str, list[Any]] | None = Field(
+        default=None, description="its own grid instead of the experiment's"
+    )
 
 
 class Check(Part):
@@ -45,12 +47,18 @@ class Experiment(Part):
     seeds: tuple[int, ...] = Field(default=(1, 2, 3), min_length=1)
     base: dict[str, Any] = Field(default_factory=dict, description="recipe path → value, for every setting")
     setting: tuple[Setting, ...] = Field(min_length=1)
-    grid: dict[str, list[Any]] = Field(default_factory=dict, description="recipe path → values; best on dev wins")
-    grid_seeds: tuple[int, ...] = Field(default=(), description="seeds of the grid search; the first seed if empty")
+    grid: dict[str, list[Any]] = Field(
+        default_factory=dict, description="recipe path → values; best on dev wins"
+    )
+    grid_seeds: tuple[int, ...] = Field(
+        default=(), description="seeds of the grid search; the first seed if empty"
+    )
     suite: str = "sts7"
     sources: tuple[Literal["cosine", "head"], ...] = ("cosine",)
     check: tuple[Check, ...] = ()
-    baseline: str = Field(default="", description="setting that the others are tested against; the first if empty")
+    baseline: str = Field(
+        default="", description="setting that the others are tested against; the first if empty"
+    )
 
     def points(self, setting: Setting) -> list[dict[str, Any]]:
         """All grid points of a setting, as recipe overrides; one empty point without a grid."""
@@ -65,7 +73,9 @@ def read_experiment(path: Path) -> Experiment:
     except FileNotFoundError:
         raise RecipeError([Problem(str(path), "no such experiment file")]) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RecipeError([Problem(str(path), f"is not valid TOML ({error})", "fix the line it names")]) from None
+        raise RecipeError(
+            [Problem(str(path), f"is not valid TOML ({error})", "fix the line it names")]
+        ) from None
     try:
         experiment = Experiment.model_validate(document)
     except ValidationError as error:
@@ -75,5 +85,7 @@ def read_experiment(path: Path) -> Experiment:
     if len(set(names)) != len(names):
         raise RecipeError([Problem(f"{path}: setting", "two settings share a name", "name them differently")])
     if experiment.baseline and experiment.baseline not in names:
-        raise RecipeError([Problem(f"{path}: baseline", f"{experiment.baseline!r} is not one of {', '.join(names)}")])
+        raise RecipeError(
+            [Problem(f"{path}: baseline", f"{experiment.baseline!r} is not one of {', '.join(names)}")]
+        )
     return experiment

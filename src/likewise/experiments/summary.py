@@ -43,7 +43,9 @@ class ExperimentResult:
     def tests(self, column: str) -> dict[str, float]:
         """Holm-corrected Welch p-values of every setting against the baseline, on one column."""
         base = next(row for row in self.rows if row.setting == self.baseline)
-        others = [row for row in self.rows if row is not base and column in row.numbers and column in base.numbers]
+        others = [
+            row for row in self.rows if row is not base and column in row.numbers and column in base.numbers
+        ]
         found: dict[str, float] = {}
         for row in others:
             try:
@@ -86,7 +88,9 @@ class ExperimentResult:
         for row in self.rows:
             cells = [_cell(row, column, corrected.get(column, {})) for column in columns]
             dev = [value for value in row.dev if value is not None]
-            rows.append((row.setting, *cells, str(len(row.seeds)), f"{100 * sum(dev) / len(dev):.2f}" if dev else "–"))
+            rows.append(
+                (row.setting, *cells, str(len(row.seeds)), f"{100 * sum(dev) / len(dev):.2f}" if dev else "–")
+            )
         return header, rows
 
     def to_text(self) -> str:
@@ -99,7 +103,9 @@ class ExperimentResult:
 
     def legend(self) -> str:
         """What the numbers are."""
-        return f"mean over seeds ± half of the 95 % t interval; p: Welch against {self.baseline}, Holm-corrected"
+        return (
+            f"mean over seeds ± half of the 95 % t interval; p: Welch against {self.baseline}, Holm-corrected"
+        )
 
 
 def _cell(row: Row, column: str, corrected: dict[str, float]) -> str:

@@ -1,4 +1,5 @@
-"""The siamese pair model every two-tower method is made of: encode → pair → head → loss, for one or more relations.
+"""The siamese pair model every two-tower method is made of: encode → pair → head → loss, for one or more
+relations.
 
     distinct texts of a batch  N texts → chunks of similar length → vectors N×d
     u, v                       rows of those vectors, B×d each
@@ -61,7 +62,13 @@ class Objective:
 
     def codec(self) -> Codec:
         """The codec between gold values and this head's targets."""
-        forms = {"scalar": "value", "distribution": "grid", "classes": "class", "cosine": "unit", "contrast": "unit"}
+        forms = {
+            "scalar": "value",
+            "distribution": "grid",
+            "classes": "class",
+            "cosine": "unit",
+            "contrast": "unit",
+        }
         return Codec(self.relation, forms[self.head], floor=self.floor)  # type: ignore[arg-type]
 
     def outputs(self) -> int:
@@ -110,7 +117,7 @@ class PairModel(nn.Module):
         return tuple({objective.relation.name: objective.relation for objective in self.objectives}.values())
 
     def answering(self, relation: str, source: str | None = None) -> Objective:
-        """The objective that answers a relation: its first, or its first with the wanted source (cosine, head)."""
+        """The objective that answers a relation: its first, or its first with the wanted source."""
         mine = [objective for objective in self.objectives if objective.relation.name == relation]
         if not mine:
             names = ", ".join(r.name for r in self.relations)
@@ -118,7 +125,9 @@ class PairModel(nn.Module):
         for objective in mine:
             if source is None or source == objective_source(objective):
                 return objective
-        raise UsageError(f"relation {relation!r} is not answered by {source}; use {objective_source(mine[0])}")
+        raise UsageError(
+            f"relation {relation!r} is not answered by {source}; use {objective_source(mine[0])}"
+        )
 
     def encode_chunks(self, chunks: Iterable[dict[str, Any]]) -> Tensor:
         """Vectors of the distinct texts of a batch, N×d, from chunks of similar length."""
@@ -145,8 +154,8 @@ class PairModel(nn.Module):
     ) -> dict[str, Tensor]:
         """The loss of one step.
 
-        `targets` maps head key → B×width, NaN where missing; `group` numbers data sets; `anchors` are the distinct
-        texts' vectors before training, in the chunks' order.
+        `targets` maps head key → B×width, NaN where missing; `group` numbers data sets; `anchors` are the
+        distinct texts' vectors before training, in the chunks' order.
         """
         vectors = self.encode_chunks(chunks)
         u, v = vectors[a], vectors[b]
@@ -157,7 +166,9 @@ class PairModel(nn.Module):
             output = self.output(objective, u, v, training=True)
             if LOSSES[objective.loss].grouped:
                 loss = partial(loss, group=group if objective.within == "data" else None)
-            total = total + objective.weight * _observed_mean(loss, output.float(), targets[objective.head_key])
+            total = total + objective.weight * _observed_mean(
+                loss, output.float(), targets[objective.head_key]
+            )
         if anchors is not None:
             total = total + self.anchor * anchored(vectors, anchors, a, b)
         return {"loss": total}
@@ -182,8 +193,9 @@ def refuse_blind_head(objective: Objective, pairing: Pairing, head: Head) -> Non
     if pairing.interacts or not head.linear or objective.allow_blind:
         return
     raise UsageError(
-        f"relation {objective.relation.name!r}: a linear head over {list(pairing.parts)} adds one score per text and "
-        "cannot compare them; add absdiff or prod to the pairing (allow_blind = true runs it as an ablation)"
+        f"relation {objective.relation.name!r}: a linear head over {list(pairing.parts)} adds one score "
+        "per text and cannot compare them; add absdiff or prod to the pairing "
+        "(allow_blind = true runs it as an ablation)"
     )
 
 

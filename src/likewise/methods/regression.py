@@ -1,13 +1,15 @@
 """Seed 004: similarity as regression on a siamese encoder, with Translated ReLU and Smooth K2.
 
-Zhang & Li, EMNLP 2024. K ordered classes become increasing numbers; a linear head over [u; v; |u−v|] predicts one
-real number; two losses leave a buffer zone x0 around each label free of any penalty.
+Zhang & Li, EMNLP 2024. K ordered classes become increasing numbers; a linear head over [u; v; |u−v|] predicts
+one real number; two losses leave a buffer zone x0 around each label free of any penalty.
 
     stage A   NLI: contradiction 0, neutral 1, entailment 2
     stage B   STS-B + SICK: 0..5, rounded; leak-filtered unless the recipe says otherwise
-    test      cosine of the two mean-pooled vectors (the head is dropped); Likewise reports the head's score too
+    test      cosine of the two mean-pooled vectors (the head is dropped); Likewise reports the head's score
+    too
 
-Shapes: tokens B×T → vectors u, v B×d → features B×3d → ŷ B. Losses: `losses.translated_relu`, `losses.smooth_k2`,
+Shapes: tokens B×T → vectors u, v B×d → features B×3d → ŷ B. Losses: `losses.translated_relu`,
+`losses.smooth_k2`,
 their boundary treatments there. Shipped recipes: regression-nli, regression-sts, regression-nli-then-sts.
 """
 
@@ -26,17 +28,25 @@ from likewise.records import Relation, nearest_labels
 NLI_LABELS = ("contradiction", "neutral", "entailment")
 PAPER_PAIRING = ("u", "v", "absdiff")
 # (k, x0) of the paper's Table 4, by stage and loss; the BERT column.
-PAPER_ZONES = {("nli", "translated_relu"): (2.5, 0.25), ("nli", "smooth_k2"): (2.0, 0.25), ("sts", "smooth_k2"): (4.0, 0.25)}
+PAPER_ZONES = {
+    ("nli", "translated_relu"): (2.5, 0.25),
+    ("nli", "smooth_k2"): (2.0, 0.25),
+    ("sts", "smooth_k2"): (4.0, 0.25),
+}
 # Four processes of batch 16 shared a schedule planned for one: see `rate_factor`.
 CODE_PROCESSES = 4
 
 
 def nli_relation(positions: Sequence[float] = (0.0, 1.0, 2.0), name: str = "entailment") -> Relation:
     """NLI's three labels in order of closeness, at any increasing positions."""
-    return Relation.ordered(name, NLI_LABELS, positions, description="does the second text follow from the first?")
+    return Relation.ordered(
+        name, NLI_LABELS, positions, description="does the second text follow from the first?"
+    )
 
 
-def objective(relation: Relation, loss: str = "smooth_k2", *, pairing: Sequence[str] = PAPER_PAIRING, **options: Any) -> Objective:
+def objective(
+    relation: Relation, loss: str = "smooth_k2", *, pairing: Sequence[str] = PAPER_PAIRING, **options: Any
+) -> Objective:
     """The paper's objective, or one of its baselines (mse, l1, cross_entropy), on one relation.
 
     x0 must leave the zones of neighbouring labels apart: 0 ≤ x0 ≤ half the smallest label spacing.
@@ -57,7 +67,7 @@ def check_zone(relation: Relation, x0: float) -> None:
 
 
 def round_half_even(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Labels of stage B: round to the nearest whole number, halves to the even one (as Python and the code do)."""
+    """Labels of stage B: the nearest whole number, halves to the even one (as Python and the code do)."""
     return np.rint(values)
 
 
@@ -65,7 +75,8 @@ def rate_factor(step: int, total: int, *, schedule: str, warmup: float = 0.2) ->
     """Share of the peak learning rate at a step.
 
     paper   linear warm-up over 20 % of the steps, then linear decay to 0
-    code    what ran: planned for CODE_PROCESSES times the steps that were taken, so the rate climbs for 80 % of
+    code    what ran: planned for CODE_PROCESSES times the steps that were taken, so the rate climbs for 80 %
+    of
             the run and ends at about 94 % of its peak (METHODS 5.4)
     """
     planned = total * CODE_PROCESSES if schedule == "code" else total
@@ -76,6 +87,9 @@ def rate_factor(step: int, total: int, *, schedule: str, warmup: float = 0.2) ->
 
 
 def rounded_accuracy(relation: Relation, gold: Sequence[str], scores: NDArray[np.float64]) -> float:
-    """Share of pairs whose score is nearest to the gold label, in 0..1: the regression's answer to cross-entropy."""
+    """Share of pairs whose score is nearest to the gold label, in 0..1.
+
+    The regression's answer to cross-entropy.
+    """
     nearest = nearest_labels(relation, scores)
     return float(np.mean([one == other for one, other in zip(gold, nearest, strict=True)]))

@@ -24,9 +24,16 @@ def build_relations(recipe: Recipe) -> dict[str, Relation]:
 
 def _relation(name: str, spec: RelationSpec) -> Relation:
     if spec.kind == "graded":
-        return Relation.graded(name, spec.lo, spec.hi, step=spec.step, metric=spec.metric, description=spec.description)
+        return Relation.graded(
+            name, spec.lo, spec.hi, step=spec.step, metric=spec.metric, description=spec.description
+        )
     return Relation(
-        name, spec.kind, labels=spec.labels, positions=spec.positions, metric=spec.metric, description=spec.description
+        name,
+        spec.kind,
+        labels=spec.labels,
+        positions=spec.positions,
+        metric=spec.metric,
+        description=spec.description,
     )
 
 
@@ -65,13 +72,21 @@ def _objective(relation: Relation, spec: ObjectiveSpec) -> Objective:
     return objective
 
 
-def build_encoder(spec: EncoderSpec, *, device: str | None, seed: int, words: Iterable[str] | None) -> SentenceTransformer:
+def build_encoder(
+    spec: EncoderSpec, *, device: str | None, seed: int, words: Iterable[str] | None
+) -> SentenceTransformer:
     """The encoder a recipe starts from; `words` limits word-vector vocabularies."""
     if spec.kind == "pretrained":
         encoder = load_encoder(spec.name, device=device, max_length=spec.max_length)
         return encoder if spec.normalise else without_normalisation(encoder)
     if not spec.vectors:
-        raise RecipeError([Problem("encoder.vectors", f"kind {spec.kind!r} needs word vectors", "name their folder or file")])
+        raise RecipeError(
+            [
+                Problem(
+                    "encoder.vectors", f"kind {spec.kind!r} needs word vectors", "name their folder or file"
+                )
+            ]
+        )
     if spec.kind == "bilstm":
         return bilstm_encoder(
             spec.vectors,
@@ -86,8 +101,17 @@ def build_encoder(spec: EncoderSpec, *, device: str | None, seed: int, words: It
 
 
 def build_settings(
-    stage: StageSpec, *, seed: int, device: str | None = None, precision: str = "fp32", trackers: tuple[str, ...] = ()
+    stage: StageSpec,
+    *,
+    seed: int,
+    device: str | None = None,
+    precision: str = "fp32",
+    trackers: tuple[str, ...] = (),
 ) -> FitSettings:
     """The optimisation of one stage."""
-    shared = {name: getattr(stage, name) for name in FitSettings.__dataclass_fields__ if name in type(stage).model_fields}
+    shared = {
+        name: getattr(stage, name)
+        for name in FitSettings.__dataclass_fields__
+        if name in type(stage).model_fields
+    }
     return FitSettings(**shared, seed=seed, device=device, precision=precision, trackers=trackers)

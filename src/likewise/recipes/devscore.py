@@ -26,7 +26,9 @@ class DevSet:
     records: Sequence[Record]
 
 
-def dev_scorer(stage: StageSpec, sets: Sequence[DevSet], *, precision: str = "fp32") -> Callable[[PairModel], dict[str, float]]:
+def dev_scorer(
+    stage: StageSpec, sets: Sequence[DevSet], *, precision: str = "fp32"
+) -> Callable[[PairModel], dict[str, float]]:
     """A function of the model that gives every dev number, and their mean as `score`."""
     texts = list(dict.fromkeys(text for entry in sets for record in entry.records for text in record.texts))
     features: list[TextFeatures] = []
@@ -43,7 +45,10 @@ def dev_scorer(stage: StageSpec, sets: Sequence[DevSet], *, precision: str = "fp
             numbers |= _set_numbers(model, stage, entry, u, v)
         if not numbers:
             raise DataError("no dev pair carries a rating of any relation that is learnt")
-        signs = {name: value if get_metric(name.split(" ")[0]).higher_is_better else -value for name, value in numbers.items()}
+        signs = {
+            name: value if get_metric(name.split(" ")[0]).higher_is_better else -value
+            for name, value in numbers.items()
+        }
         return {"score": float(np.mean(list(signs.values()))), **numbers}
 
     return evaluate
@@ -57,18 +62,27 @@ def settle_cosines(model: PairModel, sets: Sequence[DevSet], *, precision: str =
     free = {o.relation.name: o for o in reversed(model.objectives) if o.head in ("cosine", "contrast")}
     for objective in free.values():
         head = model.heads[objective.head_key]
-        rows = [r for entry in sets for r in entry.records if isinstance(r.values.get(objective.relation.name), int | float)]
+        rows = [
+            r
+            for entry in sets
+            for r in entry.records
+            if isinstance(r.values.get(objective.relation.name), int | float)
+        ]
         if not LOSSES[objective.loss].ranks or len(rows) < 3 or not isinstance(head, CosineHead):
             continue
         gold = objective.codec().encode_many([r.values[objective.relation.name] for r in rows])[:, 0]
-        u, v = (encode_texts(model.encoder, [r.texts[side] for r in rows], precision=precision) for side in (0, 1))
+        u, v = (
+            encode_texts(model.encoder, [r.texts[side] for r in rows], precision=precision) for side in (0, 1)
+        )
         cosine = (u * v).sum(1) / np.maximum(np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1), 1e-12)
         slope, offset = np.polyfit(cosine.astype(np.float64), gold, 1)
         if slope > 0:
             head.set_line(float(slope), float(offset))
 
 
-def _set_numbers(model: PairModel, stage: StageSpec, entry: DevSet, u: np.ndarray, v: np.ndarray) -> dict[str, float]:
+def _set_numbers(
+    model: PairModel, stage: StageSpec, entry: DevSet, u: np.ndarray, v: np.ndarray
+) -> dict[str, float]:
     numbers = {}
     for relation in model.relations:
         gold = [record.values.get(relation.name) for record in entry.records]
@@ -81,13 +95,20 @@ def _set_numbers(model: PairModel, stage: StageSpec, entry: DevSet, u: np.ndarra
                 model, relation, metric, stage.select_source, [gold[row] for row in seen], u[seen], v[seen]
             )
         except EvaluationError:
-            # Early in training a head may still answer one constant; that step cannot win, and must not end the run.
+            # Early in training a head may still answer one constant; that step cannot win, and must not end
+            # the run.
             numbers[f"{metric} {relation.name} {entry.name}"] = 0.0
     return numbers
 
 
 def _number(
-    model: PairModel, relation: Relation, metric: str, source: str | None, gold: list[object], u: np.ndarray, v: np.ndarray
+    model: PairModel,
+    relation: Relation,
+    metric: str,
+    source: str | None,
+    gold: list[object],
+    u: np.ndarray,
+    v: np.ndarray,
 ) -> float:
     import torch
 
@@ -101,8 +122,10 @@ def _number(
         if labels and not isinstance(predicted, list):
             predicted = nearest_labels(relation, np.asarray(predicted))
         elif not labels:
-            # A dev set may rate the pairs on another, graded scale (NLI selected on STS): numbers stay as they are.
+            # A dev set may rate the pairs on another, graded scale (NLI selected on STS): numbers stay as
+            # they are.
             gold = [
-                relation.positions[relation.labels.index(value)] if isinstance(value, str) else value for value in gold
+                relation.positions[relation.labels.index(value)] if isinstance(value, str) else value
+                for value in gold
             ]
     return compute(metric, gold, predicted)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """A recipe from a table's columns: what `likewise train pairs.csv` runs, printed before it does.
 
-One graded relation is learnt as the shipped `similarity` recipe learns it. Several, or classes, get a head each over
-[u*v; |u−v|; cos], trained together (multi-label).
+One graded relation is learnt as the shipped `similarity` recipe learns it. Several, or classes, get a head
+each over [u*v; |u−v|; cos], trained together (multi-label).
 """
 
 from __future__ import annotations
@@ -37,7 +37,12 @@ def infer_document(
         )
     entry: dict[str, Any] = {"source": name}
     entry |= {key: value for key, value in (("text_a", text_a), ("text_b", text_b)) if value}
-    stage = {"name": "pairs", "data": [entry], **_stage_defaults(relations), "objective": _objectives(relations)}
+    stage = {
+        "name": "pairs",
+        "data": [entry],
+        **_stage_defaults(relations),
+        "objective": _objectives(relations),
+    }
     return {
         "name": Path(name).name.partition(".")[0] or "pairs",
         "method": "regression" if len(relations) == 1 else "relations",
@@ -52,7 +57,13 @@ def _stage_defaults(relations: Sequence[Relation]) -> dict[str, Any]:
     shipped = shipped_document("similarity")["stage"][0]
     settings = {key: value for key, value in shipped.items() if key not in _STAGE_KEYS}
     if not _alone(relations):
-        settings |= {"epochs": 10, "batch_size": 16, "order": "length", "learning_rate": 5e-5, "head_learning_rate": 1e-3}
+        settings |= {
+            "epochs": 10,
+            "batch_size": 16,
+            "order": "length",
+            "learning_rate": 5e-5,
+            "head_learning_rate": 1e-3,
+        }
     return settings
 
 
@@ -66,8 +77,12 @@ def _objectives(relations: Sequence[Relation]) -> list[dict[str, Any]]:
         return [{**objective, "relation": relations[0].name} for objective in shipped]
     made = []
     for relation in relations:
-        head, loss = ("classes", "cross_entropy") if relation.kind == "classes" else ("distribution", "kl_grid")
-        made.append({"relation": relation.name, "head": head, "loss": loss, "pairing": ["prod", "absdiff", "cosine"]})
+        head, loss = (
+            ("classes", "cross_entropy") if relation.kind == "classes" else ("distribution", "kl_grid")
+        )
+        made.append(
+            {"relation": relation.name, "head": head, "loss": loss, "pairing": ["prod", "absdiff", "cosine"]}
+        )
     return made
 
 

@@ -22,8 +22,10 @@ def shipped_recipes() -> list[str]:
 Overrides = Sequence[str] | Mapping[str, Any]
 
 
-def read_recipe(name: str, *, overrides: Overrides = (), encoder: str | None = None, data: str | None = None) -> Recipe:
-    """Read a recipe by shipped name or file, replace its encoder or training data, apply overrides, validate."""
+def read_recipe(
+    name: str, *, overrides: Overrides = (), encoder: str | None = None, data: str | None = None
+) -> Recipe:
+    """Read a recipe by shipped name or file, replace its encoder or data, apply overrides, validate."""
     document, where = _document(name)
     return recipe_from(document, where, overrides=overrides, encoder=encoder, data=data)
 
@@ -63,13 +65,23 @@ def _document(name: str) -> tuple[dict[str, Any], str]:
     path = Path(name)
     if path.suffix == ".toml":
         if not path.is_file():
-            raise RecipeError([Problem(name, "no such recipe file", f"shipped recipes: {', '.join(shipped_recipes())}")])
+            raise RecipeError(
+                [Problem(name, "no such recipe file", f"shipped recipes: {', '.join(shipped_recipes())}")]
+            )
         return _parse(path.read_bytes(), name), name
     if name not in shipped_recipes():
         raise RecipeError(
-            [Problem(name, "is neither a recipe file nor a shipped recipe", f"shipped: {', '.join(shipped_recipes())}")]
+            [
+                Problem(
+                    name,
+                    "is neither a recipe file nor a shipped recipe",
+                    f"shipped: {', '.join(shipped_recipes())}",
+                )
+            ]
         )
-    return _parse(resources.files("likewise.recipes").joinpath(f"{name}.toml").read_bytes(), name), f"recipe {name}"
+    return _parse(
+        resources.files("likewise.recipes").joinpath(f"{name}.toml").read_bytes(), name
+    ), f"recipe {name}"
 
 
 def _parse(content: bytes, where: str) -> dict[str, Any]:
@@ -104,7 +116,9 @@ def set_value(document: Any, path: str, value: Any) -> None:
         elif isinstance(place.get(step), dict | list):
             place = place[step]
         else:
-            place[step] = {"name": place[step]} if step == "encoder" and isinstance(place.get(step), str) else {}
+            place[step] = (
+                {"name": place[step]} if step == "encoder" and isinstance(place.get(step), str) else {}
+            )
             place = place[step]
     if isinstance(place, list):
         place[_index(last, place, path)] = value

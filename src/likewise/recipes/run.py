@@ -30,7 +30,7 @@ from likewise.training.fit import FitReport, fit, plan
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Where a run reads, computes and reports; nothing of it changes what is learnt but seed, device, precision."""
+    """Where a run reads, computes and reports; of it only device and precision touch what is learnt."""
 
     data_dir: Path | str | None = None
     device: str | None = None
@@ -51,7 +51,12 @@ class RunReport:
 
 
 def run_recipe(
-    recipe: Recipe, output: str | Path | None, *, context: RunContext, resume: bool = False, overwrite: bool = False
+    recipe: Recipe,
+    output: str | Path | None,
+    *,
+    context: RunContext,
+    resume: bool = False,
+    overwrite: bool = False,
 ) -> RunReport:
     """Train every stage and write the model folder; `output` None keeps the model in memory only."""
     folder, work = _folders(output, resume=resume, overwrite=overwrite)
@@ -63,7 +68,12 @@ def run_recipe(
         if number:
             model.set_objectives(build_objectives(recipe, number))
         reports.append(_run_stage(recipe, number, model, data, work=work, context=context, resume=resume))
-    about = {"recipe": recipe.model_dump(mode="json"), "method": recipe.method, "name": recipe.name, "stages": reports}
+    about = {
+        "recipe": recipe.model_dump(mode="json"),
+        "method": recipe.method,
+        "name": recipe.name,
+        "stages": reports,
+    }
     if folder is not None:
         save_model(model, folder, about=about, overwrite=overwrite)
     shutil.rmtree(work, ignore_errors=True)
@@ -84,7 +94,9 @@ def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
 def start_model(recipe: Recipe, stages: Sequence[StageData], context: RunContext) -> PairModel:
     """The model before its first step."""
     texts = (text for data in stages for record in data.all_records() for text in record.texts)
-    words = split_words(texts) if recipe.encoder.kind != "pretrained" and recipe.encoder.words == "data" else None
+    words = (
+        split_words(texts) if recipe.encoder.kind != "pretrained" and recipe.encoder.words == "data" else None
+    )
     encoder = build_encoder(recipe.encoder, device=context.device, seed=recipe.seed, words=words)
     import torch
 
@@ -93,13 +105,16 @@ def start_model(recipe: Recipe, stages: Sequence[StageData], context: RunContext
         return PairModel(encoder, build_objectives(recipe, 0))
 
 
-def plan_lines(recipe: Recipe, number: int, model: PairModel, data: StageData, context: RunContext) -> list[str]:
+def plan_lines(
+    recipe: Recipe, number: int, model: PairModel, data: StageData, context: RunContext
+) -> list[str]:
     """What stage `number` will do, said before it does it."""
     stage = recipe.stage[number]
     steps = plan(model, data.train, build_settings(stage, seed=recipe.seed), data.weights)
     dev = ", ".join(f"{entry.name} {len(entry.records):,}" for entry in data.dev)
     objectives = "; ".join(
-        f"{o.relation} by {o.head} + {o.loss}" + (f" ×{o.weight:g}" if o.weight != 1 else "") for o in stage.objective
+        f"{o.relation} by {o.head} + {o.loss}" + (f" ×{o.weight:g}" if o.weight != 1 else "")
+        for o in stage.objective
     )
     return [
         f"stage {number} {stage.name or ''}: {steps.pairs:,} pairs, dev {dev}".replace("  ", " "),
@@ -127,7 +142,11 @@ def _run_stage(
         model,
         data.train,
         settings=build_settings(
-            stage, seed=recipe.seed, device=context.device, precision=context.precision, trackers=context.trackers
+            stage,
+            seed=recipe.seed,
+            device=context.device,
+            precision=context.precision,
+            trackers=context.trackers,
         ),
         run=work / f"stage-{number}",
         evaluate=dev_scorer(stage, data.dev, precision=context.precision) if data.dev else None,
@@ -162,7 +181,9 @@ def _folders(output: str | Path | None, *, resume: bool, overwrite: bool) -> tup
     if folder.exists() and not overwrite:
         raise UsageError(f"{folder} exists already; choose another --output or pass --overwrite")
     if work.exists() and not resume and not overwrite:
-        raise UsageError(f"{work} holds an unfinished run; go on with --resume or start over with --overwrite")
+        raise UsageError(
+            f"{work} holds an unfinished run; go on with --resume or start over with --overwrite"
+        )
     if resume and not work.exists():
         raise UsageError(f"{work} does not exist: there is no run to resume; leave --resume out")
     return folder, work
@@ -179,5 +200,7 @@ def _same_recipe(path: Path, recipe: Recipe) -> None:
     """A run is resumed with the recipe it was started with, or not at all."""
     text = json.dumps(recipe.model_dump(mode="json"), sort_keys=True)
     if path.is_file() and path.read_text(encoding="utf8") != text:
-        raise UsageError(f"{path.parent} was started with another recipe or other overrides; resume with the same ones")
+        raise UsageError(
+            f"{path.parent} was started with another recipe or other overrides; resume with the same ones"
+        )
     write_text_aside(path, text)

@@ -1,7 +1,7 @@
 """The shape of a recipe file. Options are documented here, where they are defined.
 
-A recipe is TOML: an encoder, the relations, one or more stages, an evaluation. All problems are reported at once,
-each with its path in one form, zero-based: `stage.0.learning_rate`.
+A recipe is TOML: an encoder, the relations, one or more stages, an evaluation. All problems are reported at
+once, each with its path in one form, zero-based: `stage.0.learning_rate`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Part(BaseModel):
 
 
 class RelationSpec(Part):
-    """One question: `lo` and `hi` for a graded one, `labels` for classes, `positions` too if they have an order."""
+    """One question: `lo` and `hi` if graded, `labels` if classes, `positions` too if they have an order."""
 
     kind: Literal["graded", "ordered", "classes"] = "graded"
     lo: float = 0.0
@@ -37,12 +37,18 @@ class EncoderSpec(Part):
 
     kind: Literal["pretrained", "bilstm", "average"] = "pretrained"
     name: str = Field(default="default", description="folder, hub id or 'default' (kind pretrained)")
-    vectors: str = Field(default="", description="word vectors: folder or .txt/.vec file (kinds bilstm, average)")
+    vectors: str = Field(
+        default="", description="word vectors: folder or .txt/.vec file (kinds bilstm, average)"
+    )
     hidden: int = Field(default=2048, gt=0, description="LSTM units per direction")
     train_vectors: bool = False
-    words: Literal["all", "data"] = Field(default="all", description="vocabulary: all vectors, or words of the data")
+    words: Literal["all", "data"] = Field(
+        default="all", description="vocabulary: all vectors, or words of the data"
+    )
     max_length: int | None = Field(default=None, gt=2, description="tokens; longer texts are cut")
-    normalise: bool = Field(default=True, description="keep the checkpoint's own Normalize module, if it has one")
+    normalise: bool = Field(
+        default=True, description="keep the checkpoint's own Normalize module, if it has one"
+    )
 
 
 class DataSpec(Part):
@@ -51,11 +57,15 @@ class DataSpec(Part):
     source: str
     text_a: str | None = None
     text_b: str | None = None
-    columns: dict[str, str] = Field(default_factory=dict, description="recipe relation → column or corpus relation")
+    columns: dict[str, str] = Field(
+        default_factory=dict, description="recipe relation → column or corpus relation"
+    )
     rescale: bool = Field(default=True, description="map a corpus's own range onto the recipe relation's")
     round: bool = Field(default=False, description="round graded values to the grid, halves to even")
     weight: float = Field(default=1.0, gt=0, description="how often these rows are drawn, relative to others")
-    noise: float = Field(default=0.0, ge=0, le=1, description="share of labels replaced by another, drawn by the seed")
+    noise: float = Field(
+        default=0.0, ge=0, le=1, description="share of labels replaced by another, drawn by the seed"
+    )
     limit: int | None = Field(default=None, gt=0, description="first rows only")
 
 
@@ -67,11 +77,14 @@ class ObjectiveSpec(Part):
     loss: str = "mse"
     pairing: tuple[str, ...] = ("u", "v", "absdiff")
     hidden: int = Field(default=0, ge=0)
-    floor: float = Field(default=0.0, ge=-1, lt=1, description="cosine that the lowest rating maps to: 0 or −1")
+    floor: float = Field(
+        default=0.0, ge=-1, lt=1, description="cosine that the lowest rating maps to: 0 or −1"
+    )
     weight: float = Field(default=1.0, ge=0)
     allow_blind: bool = False
     within: Literal["data", "batch"] = Field(
-        default="data", description="losses that compare pairs do so within each data entry, or over the whole batch"
+        default="data",
+        description="losses that compare pairs do so within each data entry, or over the whole batch",
     )
     k: float | None = Field(default=None, gt=0)
     x0: float | None = Field(default=None, ge=0)
@@ -93,20 +106,27 @@ class StageSpec(Part):
     name: str = ""
     data: tuple[DataSpec, ...] = Field(min_length=1)
     dev: tuple[DataSpec, ...] = ()
-    dev_share: float = Field(default=0.1, gt=0, lt=1, description="share of data split off where no dev is given")
+    dev_share: float = Field(
+        default=0.1, gt=0, lt=1, description="share of data split off where no dev is given"
+    )
     objective: tuple[ObjectiveSpec, ...] = Field(min_length=1)
     filter_against: tuple[str, ...] = Field(
-        default=(), description="evaluation sets whose pairs are dropped from data and dev: sts7, stsb/test, a file"
+        default=(),
+        description="evaluation sets whose pairs are dropped from data and dev: sts7, stsb/test, a file",
     )
     allow_leak: bool = Field(default=False, description="keep training pairs that stand in filter_against")
     select_source: Literal["cosine", "head"] | None = Field(default=None, description="score source on dev")
-    select_metric: str = Field(default="", description="spearman, pearson, accuracy, …; the relation's own if empty")
+    select_metric: str = Field(
+        default="", description="spearman, pearson, accuracy, …; the relation's own if empty"
+    )
     schedule: Literal["single", "multi-label", "multi-task"] = "multi-label"
     shuffle_relations: bool = False
     epochs: float = Field(default=1, gt=0)
     max_steps: int | None = Field(default=None, gt=0)
     batch_size: int = Field(default=16, gt=0, description="pairs per step, over all processes")
-    order: Literal["length", "random", "fixed"] = Field(default="length", description="how rows meet in a batch")
+    order: Literal["length", "random", "fixed"] = Field(
+        default="length", description="how rows meet in a batch"
+    )
     token_budget: int | None = Field(default=None, gt=0)
     accumulation: int = Field(default=1, gt=0)
     optimiser: Literal["adamw", "sgd"] = "adamw"
@@ -119,12 +139,16 @@ class StageSpec(Part):
     warmup: float = Field(default=0.1, ge=0, lt=1)
     clip: float = Field(default=1.0, ge=0, description="gradient norm; 0 is off")
     anchor: float = Field(
-        default=0.0, ge=0, description="weight that holds unrated cosines of a batch where the starting encoder had them"
+        default=0.0,
+        ge=0,
+        description="weight that holds unrated cosines of a batch where the starting encoder had them",
     )
     freeze: tuple[str, ...] = ()
     evaluate_every: int | None = Field(default=None, gt=0, description="steps; once per epoch if empty")
     save_every: int | None = Field(default=None, gt=0, description="steps between checkpoints")
-    patience: int | None = Field(default=None, gt=0, description="evaluations without a better one before stopping")
+    patience: int | None = Field(
+        default=None, gt=0, description="evaluations without a better one before stopping"
+    )
     select: bool = Field(default=True, description="keep the best dev step; otherwise the last")
 
 
@@ -161,7 +185,8 @@ class Recipe(Part):
             for place, objective in enumerate(stage.objective):
                 if known and objective.relation not in known:
                     raise ValueError(
-                        f"stage.{number}.objective.{place}.relation: {objective.relation!r} is not one of {', '.join(known)}"
+                        f"stage.{number}.objective.{place}.relation: {objective.relation!r} "
+                        f"is not one of {', '.join(known)}"
                     )
         return stages
 
@@ -188,7 +213,12 @@ def _nearest(path: tuple[Any, ...]) -> str:
     import difflib
 
     model: Any = Recipe
-    parts: dict[str, Any] = {"stage": StageSpec, "encoder": EncoderSpec, "relation": RelationSpec, "data": DataSpec}
+    parts: dict[str, Any] = {
+        "stage": StageSpec,
+        "encoder": EncoderSpec,
+        "relation": RelationSpec,
+        "data": DataSpec,
+    }
     parts |= {"dev": DataSpec, "objective": ObjectiveSpec, "evaluation": EvaluationSpec}
     for step in path[:-1]:
         model = parts.get(str(step), model)

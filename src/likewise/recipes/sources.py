@@ -1,4 +1,7 @@
-"""A recipe's data entries to records on the recipe's own relations: renamed, rescaled, rounded, made noisy."""
+"""A recipe's data entries to records on the recipe's own relations.
+
+Renamed, rescaled, rounded, made noisy.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,29 @@ def load_source(
     seed: int = 1,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[Record]:
-    """The rows of one data entry, with values on the recipe's relations; relations it does not rate are missing.
+    """The rows of one data entry, with values on the recipe's relations; relations it does not rate are
+    missing.
 
     `tables` holds frames and lists handed over in Python, by the name the entry uses.
     """
     source: object = (tables or {}).get(spec.source, spec.source)
     stored = stored_relations(spec, source, relations, tell)
     records = load(
-        source, relations=list(stored.values()), text_a=spec.text_a, text_b=spec.text_b, data_dir=data_dir, limit=spec.limit
+        source,
+        relations=list(stored.values()),
+        text_a=spec.text_a,
+        text_b=spec.text_b,
+        data_dir=data_dir,
+        limit=spec.limit,
     )
     moved = [
-        replace(record, values={n: move_value(record.values.get(old.name), old, relations[n], spec) for n, old in stored.items()})
+        replace(
+            record,
+            values={
+                n: move_value(record.values.get(old.name), old, relations[n], spec)
+                for n, old in stored.items()
+            },
+        )
         for record in records
     ]
     return add_noise(moved, relations, spec.noise, seed) if spec.noise else moved
@@ -48,11 +63,19 @@ def stored_relations(
     named = find_named_corpus(source)
     if named is not None:
         own = {relation.name: relation for relation in named[0].relations}
-        found = {name: own[spec.columns.get(name, name)] for name in relations if spec.columns.get(name, name) in own}
+        found = {
+            name: own[spec.columns.get(name, name)]
+            for name in relations
+            if spec.columns.get(name, name) in own
+        }
         return found or _none_found(spec, relations, tuple(own))
     table = open_table(source)
     columns = {name: spec.columns.get(name, name) for name in relations}
-    found = {name: replace(relations[name], name=column) for name, column in columns.items() if column in table.columns}
+    found = {
+        name: replace(relations[name], name=column)
+        for name, column in columns.items()
+        if column in table.columns
+    }
     if found:
         return found
     guessed = [
@@ -67,7 +90,9 @@ def stored_relations(
     return _none_found(spec, relations, table.columns)
 
 
-def _none_found(spec: DataSpec, relations: Mapping[str, Relation], there: tuple[str, ...]) -> dict[str, Relation]:
+def _none_found(
+    spec: DataSpec, relations: Mapping[str, Relation], there: tuple[str, ...]
+) -> dict[str, Relation]:
     raise DataError(
         [
             Problem(
@@ -80,7 +105,7 @@ def _none_found(spec: DataSpec, relations: Mapping[str, Relation], there: tuple[
 
 
 def move_value(value: Value | None, old: Relation, new: Relation, spec: DataSpec) -> Value | None:
-    """A stored value on the recipe's relation: labels stay, numbers are mapped lo..hi to lo..hi, then rounded."""
+    """A stored value on the recipe's relation: labels stay, numbers are mapped to the range, then rounded."""
     if value is None or new.kind != "graded" or isinstance(value, str):
         return value
     number = float(value)
@@ -91,7 +116,9 @@ def move_value(value: Value | None, old: Relation, new: Relation, spec: DataSpec
     return number
 
 
-def add_noise(records: list[Record], relations: Mapping[str, Relation], share: float, seed: int) -> list[Record]:
+def add_noise(
+    records: list[Record], relations: Mapping[str, Relation], share: float, seed: int
+) -> list[Record]:
     """Replace a share of the values by another label or grid point, each equally likely."""
     rng = np.random.default_rng([seed, 77])
     result = []

@@ -44,7 +44,12 @@ def load_stage(recipe: Recipe, number: int, *, context: RunContext) -> StageData
 
     def rows(spec: DataSpec) -> list[Record]:
         return load_source(
-            spec, relations, data_dir=context.data_dir, tables=context.tables, seed=recipe.seed, tell=context.tell
+            spec,
+            relations,
+            data_dir=context.data_dir,
+            tables=context.tables,
+            seed=recipe.seed,
+            tell=context.tell,
         )
 
     train = [(spec, rows(spec)) for spec in stage.data]
@@ -75,7 +80,10 @@ def _filter(
     dev: list[tuple[DataSpec, list[Record]]],
     context: RunContext,
 ) -> tuple[list[tuple[DataSpec, list[Record]]], list[tuple[DataSpec, list[Record]]], list[str]]:
-    """Drop pairs that stand in the evaluation sets; dev always, training unless the recipe allows the leak."""
+    """Drop pairs that stand in the evaluation sets.
+
+    Dev always, training unless the recipe allows the leak.
+    """
     stage = recipe.stage[number]
     against = evaluation_sets(stage.filter_against, data_dir=context.data_dir)
     names = ", ".join(stage.filter_against)
@@ -84,10 +92,15 @@ def _filter(
     for spec, part in train:
         kept, _ = filter_overlap(part, against)
         if stage.allow_leak:
-            lines.append(f"LEAK LET IN: {len(part) - len(kept):,} of {len(part):,} {spec.source} rows stand in {names}")
+            lines.append(
+                f"LEAK LET IN: {len(part) - len(kept):,} of {len(part):,} {spec.source} rows stand in {names}"
+            )
             kept = part
         else:
-            lines.append(f"leak filter: {len(kept):,} of {len(part):,} {spec.source} rows kept, others stand in {names}")
+            lines.append(
+                f"leak filter: {len(kept):,} of {len(part):,} {spec.source} rows kept, "
+                f"others stand in {names}"
+            )
         kept_train.append((spec, kept))
     kept_dev = []
     for spec, part in dev:

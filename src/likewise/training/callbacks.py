@@ -1,4 +1,5 @@
-"""What happens around the Trainer's steps: seeding, the epoch's batches, dev evaluation, checkpoints, progress.
+"""What happens around the Trainer's steps: seeding, the epoch's batches, dev evaluation, checkpoints,
+progress.
 
 State that matters for resuming lives in one place, `RunState`, which every checkpoint carries.
 """
@@ -17,7 +18,13 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from likewise.errors import EvaluationError
 from likewise.methods.pairs import PairModel
-from likewise.training.checkpoints import complete_checkpoints, read_state, restore_optimiser, save_weights, write_checkpoint
+from likewise.training.checkpoints import (
+    complete_checkpoints,
+    read_state,
+    restore_optimiser,
+    save_weights,
+    write_checkpoint,
+)
 from likewise.training.loader import StepSampler
 from likewise.training.settings import FitSettings
 
@@ -46,17 +53,23 @@ class RunState:
 
 
 class SeedSteps(TrainerCallback):
-    """Seed per (seed, step, rank), so that a resumed step draws the same dropout, and pick the epoch's batches."""
+    """Seed per (seed, step, rank), so that a resumed step draws the same dropout; pick the batches."""
 
-    def __init__(self, sampler: StepSampler, settings: FitSettings, updates_per_epoch: int, rank: int) -> None:
+    def __init__(
+        self, sampler: StepSampler, settings: FitSettings, updates_per_epoch: int, rank: int
+    ) -> None:
         self._sampler, self._settings, self._rank = sampler, settings, rank
         self._updates_per_epoch = updates_per_epoch
 
-    def on_epoch_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
         """Walk the batches of this epoch."""
         self._sampler.set_epoch(state.global_step // self._updates_per_epoch)
 
-    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
         """Make the step's randomness a function of its number."""
         words = np.random.SeedSequence([self._settings.seed, state.global_step, self._rank]).generate_state(1)
         torch.manual_seed(int(words[0]))
@@ -124,7 +137,12 @@ class SelectAndSave(TrainerCallback):
         return control
 
     def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Any = None,
+        **_: Any,
     ) -> None:
         """Pass the loss on; a loss that is not a number ends the run with a remedy."""
         loss = (logs or {}).get("loss")
@@ -132,10 +150,13 @@ class SelectAndSave(TrainerCallback):
             return
         if not math.isfinite(float(loss)):
             raise EvaluationError(
-                f"the loss became {loss} before step {state.global_step}; lower learning_rate, set clip, or use fp32"
+                f"the loss became {loss} before step {state.global_step}; "
+                "lower learning_rate, set clip, or use fp32"
             )
         rate = float((logs or {}).get("learning_rate", 0.0))
-        self._emit(FitEvent("step", state.global_step, self._total, {"loss": float(loss), "learning_rate": rate}))
+        self._emit(
+            FitEvent("step", state.global_step, self._total, {"loss": float(loss), "learning_rate": rate})
+        )
 
     def _select(self, step: int) -> None:
         values = _from_rank_zero({name: float(v) for name, v in self._evaluate(self._model).items()})  # type: ignore[misc]

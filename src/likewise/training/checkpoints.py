@@ -1,11 +1,11 @@
 """Checkpoints without pickle: safetensors and JSON, made valid by a marker that is written last.
 
-    checkpoint-000120/
-      model.safetensors        all parameters and buffers
-      optimizer.safetensors    the optimiser's tensors
-      state.json               its other values, the rate schedule, selection state
-      trainer_state.json       the Trainer's own counters
-      COMPLETE                 written last; a folder without it is ignored and removed
+checkpoint-000120/
+  model.safetensors        all parameters and buffers
+  optimizer.safetensors    the optimiser's tensors
+  state.json               its other values, the rate schedule, selection state
+  trainer_state.json       the Trainer's own counters
+  COMPLETE                 written last; a folder without it is ignored and removed
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def read_state(folder: Path) -> dict[str, Any]:
     try:
         state: dict[str, Any] = json.loads((folder / "state.json").read_text(encoding="utf8"))
     except (OSError, ValueError) as error:
-        raise ModelError(f"{folder}: the checkpoint cannot be read ({error}); remove it and resume again") from error
+        raise ModelError(
+            f"{folder}: the checkpoint cannot be read ({error}); remove it and resume again"
+        ) from error
     return state
 
 
@@ -134,5 +136,8 @@ def unflatten_optimiser(tensors: Mapping[str, Tensor], values: Mapping[str, Any]
     for key, tensor in tensors.items():
         index, _, name = key.partition(".")
         state.setdefault(int(index), {})[name] = tensor
-    groups = [{**group, "betas": tuple(group["betas"])} if "betas" in group else group for group in values["param_groups"]]
+    groups = [
+        {**group, "betas": tuple(group["betas"])} if "betas" in group else group
+        for group in values["param_groups"]
+    ]
     return {"state": state, "param_groups": groups}

@@ -1,7 +1,9 @@
 """One `fit()` for every method: transformers' Trainer over one nn.Module, resumable bit for bit.
 
-Of the Trainer only the public `get_train_dataloader` is overridden. Its own checkpoints are pickles and are switched
-off; `callbacks.SelectAndSave` writes ours. Run folder: checkpoint-*, best-*.safetensors, final.safetensors, done.json.
+Of the Trainer only the public `get_train_dataloader` is overridden. Its own checkpoints are pickles and are
+switched
+off; `callbacks.SelectAndSave` writes ours. Run folder: checkpoint-*, best-*.safetensors, final.safetensors,
+done.json.
 """
 
 from __future__ import annotations
@@ -80,9 +82,10 @@ def fit(
 ) -> FitReport:
     """Train a model on records and leave its best (or last) weights in it.
 
-    `evaluate` gives dev numbers for the model, `metric` names the one to maximise. `weights` and `groups` say per
-    record how often it is drawn and which data set it comes from. `run` holds checkpoints; with `resume` the newest
-    complete one is continued. A finished run is not repeated: its weights are loaded.
+    `evaluate` gives dev numbers for the model, `metric` names the one to maximise. `weights` and `groups` say
+    per
+    record how often it is drawn and which data set it comes from. `run` holds checkpoints; with `resume` the
+    newest complete one is continued. A finished run is not repeated: its weights are loaded.
     """
     run.mkdir(parents=True, exist_ok=True)
     if resume and (run / "done.json").is_file():
@@ -129,7 +132,9 @@ def fit(
     return report
 
 
-def plan(model: PairModel, records: Sequence[Record], settings: FitSettings, weights: Sequence[float] | None = None) -> FitPlan:
+def plan(
+    model: PairModel, records: Sequence[Record], settings: FitSettings, weights: Sequence[float] | None = None
+) -> FitPlan:
     """Count steps without training: what is printed before step 0 and by --dry-run."""
     names = tuple(relation.name for relation in model.relations)
     lengths = [max(len(text) for text in record.texts) for record in records]
@@ -160,7 +165,11 @@ def _prepare(
     )
     model.to(arguments.device)
     model.anchor = settings.anchor
-    anchors = Anchors(model.encoder, (t for pair in dataset.texts for t in pair), features) if settings.anchor else None
+    anchors = (
+        Anchors(model.encoder, (t for pair in dataset.texts for t in pair), features)
+        if settings.anchor
+        else None
+    )
     collate = Collate(dataset, features, chunked=arguments.device.type == "cpu", anchors=anchors)
     return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate), sampler, arguments
 

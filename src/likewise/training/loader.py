@@ -1,4 +1,4 @@
-"""Records to batches: targets encoded once, texts tokenized once, every distinct text of a batch encoded once."""
+"""Records to batches: targets and tokens made once, every distinct text of a batch encoded once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from likewise.training.settings import FitSettings
 
 # A row of a step: its number, the relations the step trains, and whether it only fills an empty rank.
 Item = tuple[int, tuple[str, ...], bool]
-# Chunks of one batch may differ this much in length before a new chunk is opened (CPU; a GPU takes one chunk).
+# Chunks of one batch may differ this much in length before a new chunk is opened (CPU; a GPU takes one
+# chunk).
 _CHUNK_GROWTH = 1.3
 _CHUNK_MINIMUM = 8
 
@@ -31,10 +32,16 @@ class PairDataset(Dataset[Item]):
     """Pairs with one target table per head, held in memory; an item is only its own address."""
 
     def __init__(
-        self, records: Sequence[Record], objectives: Sequence[Objective], *, groups: Sequence[int] | None = None
+        self,
+        records: Sequence[Record],
+        objectives: Sequence[Objective],
+        *,
+        groups: Sequence[int] | None = None,
     ) -> None:
         if not records:
-            raise DataError("no training pairs are left: check the files, the splits and the leak filter's report")
+            raise DataError(
+                "no training pairs are left: check the files, the splits and the leak filter's report"
+            )
         self.texts = [record.texts for record in records]
         self.groups = np.asarray(groups if groups is not None else [0] * len(records))
         self.targets: dict[str, NDArray[np.float64]] = {}
@@ -136,7 +143,9 @@ class Collate:
     def __call__(self, items: Sequence[Item]) -> dict[str, Any]:
         rows = [row for row, _, _ in items]
         pairs = [self._dataset.texts[row] for row in rows]
-        distinct = sorted({text for pair in pairs for text in pair}, key=lambda text: (self._features.length(text), text))
+        distinct = sorted(
+            {text for pair in pairs for text in pair}, key=lambda text: (self._features.length(text), text)
+        )
         place = {text: index for index, text in enumerate(distinct)}
         targets = {key: torch.from_numpy(table[rows]).float() for key, table in self._dataset.targets.items()}
         if items[0][2]:
@@ -158,7 +167,9 @@ class Collate:
             return
         chunk: list[str] = []
         for text in distinct:
-            if len(chunk) >= _CHUNK_MINIMUM and self._features.length(text) > _CHUNK_GROWTH * self._features.length(chunk[0]):
+            if len(chunk) >= _CHUNK_MINIMUM and self._features.length(
+                text
+            ) > _CHUNK_GROWTH * self._features.length(chunk[0]):
                 yield chunk
                 chunk = []
             chunk.append(text)

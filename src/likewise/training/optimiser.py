@@ -18,8 +18,8 @@ from likewise.training.settings import FitSettings
 def make_optimiser(model: PairModel, settings: FitSettings) -> torch.optim.Optimizer:
     """AdamW or SGD over groups of equal rate and decay; biases and LayerNorms are not decayed.
 
-    layer_decay < 1 multiplies the rate once per transformer layer downward from the top; embeddings and heads keep
-    the full rate, as the code of seed 004 does.
+    layer_decay < 1 multiplies the rate once per transformer layer downward from the top; embeddings and heads
+    keep the full rate, as the code of seed 004 does.
     """
     freeze(model, settings.freeze)
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
@@ -33,12 +33,13 @@ def make_optimiser(model: PairModel, settings: FitSettings) -> torch.optim.Optim
     table = [{"params": group, "lr": rate, "weight_decay": decay} for (rate, decay), group in groups.items()]
     if settings.optimiser == "sgd":
         return torch.optim.SGD(table, lr=settings.learning_rate, momentum=settings.momentum)
-    # One fused pass over the parameters: a sixth of a small model's step on a CPU otherwise goes into the update.
+    # One fused pass over the parameters: a sixth of a small model's step on a CPU otherwise goes into the
+    # update.
     return torch.optim.AdamW(table, lr=settings.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=True)
 
 
 def freeze(model: nn.Module, prefixes: tuple[str, ...]) -> None:
-    """Stop training parameters whose name begins with a prefix ("encoder", "encoder.0.model.embeddings", "heads")."""
+    """Stop training parameters whose name begins with a prefix, such as "encoder.0.model.embeddings"."""
     for prefix in prefixes:
         matched = [p for name, p in model.named_parameters() if name.startswith(prefix)]
         if not matched:
