@@ -42,17 +42,17 @@ def spread(setting: dict[str, Any], column: str) -> str:
 def experiment(name: str) -> str:
     """Every setting of an experiment: the seven tasks, average with interval, dev, chosen grid point."""
     result = read(name)
-    tests = result["tests"].get("average", {})
+    tests = {(t["start"], t["setting"]): t["p"] for t in result["tests"] if t["column"] == "average"}
     rows = []
     for setting in result["settings"]:
-        p = tests.get(setting["setting"])
+        p = tests.get((setting["start"], setting["setting"]))
         chosen = ", ".join(
             f"{key.rpartition('.')[2]} {value:g}" for key, value in setting["overrides"].items()
         )
         dev = [value for value in setting["dev"] if value is not None]
         rows.append(
             [
-                setting["setting"],
+                f"{setting['setting']} {setting['start']}".strip(),
                 *(f"{setting['mean'][task]:.2f}" for task in TASKS if task in setting["mean"]),
                 f"**{spread(setting, 'average')}**",
                 "–" if p is None else f"{p:.3f}",

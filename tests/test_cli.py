@@ -236,3 +236,29 @@ def test_duplicate_and_conflicting_rows_are_reported_by_check(tmp_path):
     assert "p.csv:23" in plain.stdout + plain.stderr
     strict = call("data", "check", "p.csv", "--relation", "similarity:0..5", "--strict", cwd=tmp_path)
     assert strict.returncode == 1
+
+
+@pytest.mark.slow
+def test_scoring_a_long_file_stays_in_bounded_memory(tiny_vectors, tmp_path):
+    from likewise.encoders.words import average_encoder
+
+    average_encoder(tiny_vectors, device="cpu").save(str(tmp_path / "model"), create_model_card=False)
+    script = (
+        "import resource, sys; sys.argv = ['likewise', *sys.argv[1:]]\n"
+        "from likewise.cli import main\n"
+        "main()\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    peaks = []
+    for rows in (20_000, 300_000):
+        with (tmp_path / "p.csv").open("w") as file:
+            file.write("text_a,text_b\n")
+            file.writelines(f"the dog {i},a cat {i} sleeps\n" for i in range(rows))
+        arguments = ["score", tmp_path / "p.csv", "--model", tmp_path / "model", "--output", tmp_path / "o.csv"]
+        command = [sys.executable, "-c", script, *map(str, arguments)]
+        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        peaks.append(int(result.stdout.split()[-1]) / 1024)
+        with (tmp_path / "o.csv").open() as file:
+            assert sum(1 for _ in file) == rows + 1
+    # 300,000 rows are 600,000 distinct texts: kept whole they and their vectors would need hundreds of MB more.
+    assert peaks[1] - peaks[0] < 120

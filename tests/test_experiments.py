@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,3 +107,23 @@ def test_experiment_file_mistakes_are_named(tmp_path):
     path.write_text('name = "x"\nrecipe = "similarity"\nbaseline = "b"\n[[setting]]\nname = "a"\n')
     with pytest.raises(RecipeError, match="'b' is not one of a"):
         read_experiment(path)
+
+
+FILES = sorted((Path(__file__).resolve().parents[1] / "benchmarks" / "experiments").glob("*.toml"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
+def test_experiment_files_of_the_repository_build(file):
+    from likewise.recipes.build import build_objectives
+    from likewise.recipes.reading import read_recipe
+
+    assert len(FILES) >= 11
+    plan = read_experiment(file)
+    assert plan.name == file.stem
+    for start in plan.start:
+        for setting in plan.setting:
+            for point in plan.points(setting):
+                changes = {**plan.base, **start.set, **setting.set, **point}
+                recipe = read_recipe(setting.recipe or plan.recipe, overrides=changes)
+                for number in range(len(recipe.stage)):
+                    assert build_objectives(recipe, number)

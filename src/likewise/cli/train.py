@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from likewise.cli import options
 from likewise.cli.console import TrainingView, counting, err, note, out, quiet_libraries
 from likewise.errors import DataError
+
+if TYPE_CHECKING:
+    from likewise.evaluation.results import SuiteResult
+    from likewise.predict import Predictor
+    from likewise.recipes.schema import Recipe
 
 
 def train(
@@ -68,7 +73,6 @@ def train(
     Example: likewise train similarity --data-dir corpora --set stage.0.epochs=2
     """
     quiet_libraries()
-    from likewise.api import evaluate as run_evaluation
     from likewise.api import is_recipe, make_recipe
     from likewise.encoders.sentence import check_precision
     from likewise.recipes.infer import recipe_toml
@@ -96,28 +100,39 @@ def train(
             return
         target = output or Path(f"{recipe.name}-model")
         report = run_recipe(recipe, target, context=context, resume=resume, overwrite=overwrite)
-    result = None
-    if evaluate and recipe.evaluation.suite:
-        try:
-            with counting("evaluating", "texts", None) as advance:
-                result = run_evaluation(
-                    report.predictor,
-                    recipe.evaluation.suite,
-                    source=recipe.evaluation.source,
-                    aggregation=recipe.evaluation.aggregation,
-                    data_dir=data_dir,
-                    progress=advance,
-                )
-        except DataError as error:
-            note(f"not evaluated: {error}")
+    results = _evaluate(report.predictor, recipe, data_dir) if evaluate and recipe.evaluation.suite else []
     if as_json:
         document = {
             "output": str(report.output),
             "stages": report.stages,
-            "evaluation": result.to_dict() if result else None,
+            "evaluation": [result.to_dict() for result in results],
         }
         out.print_json(json.dumps(document))
         return
-    if result is not None:
-        out.print(result.to_text(), markup=False)
+    for result in results:
+        out.print(result.to_text() + "\n", markup=False)
     out.print(f"model: {report.output}", markup=False)
+
+
+def _evaluate(predictor: Predictor, recipe: Recipe, data_dir: Path | None) -> list[SuiteResult]:
+    """The recipe's evaluation by cosine, and by the head where one answers; none without its data."""
+    from likewise.api import evaluate
+
+    head = any(predictor.source(relation.name) == "head" for relation in predictor.relations)
+    results = []
+    try:
+        for source in ("cosine", "head") if head else ("cosine",):
+            with counting(f"evaluating by {source}", "texts", None) as advance:
+                results.append(
+                    evaluate(
+                        predictor,
+                        recipe.evaluation.suite,
+                        source=source,
+                        aggregation=recipe.evaluation.aggregation,
+                        data_dir=data_dir,
+                        progress=advance,
+                    )
+                )
+    except DataError as error:
+        note(f"not evaluated: {error}")
+    return results

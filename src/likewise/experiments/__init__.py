@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.experiments.cell import Cell, run_cell
-from likewise.experiments.schema import Experiment, Setting, read_experiment
+from likewise.experiments.schema import Experiment, Setting, Start, read_experiment
 from likewise.experiments.summary import ExperimentResult, Row
 from likewise.recipes.reading import read_recipe
 
@@ -35,16 +35,18 @@ def experiment(
         plan, folder, workers, device, precision, None if data_dir is None else str(data_dir), progress, tell
     )
     chosen, grid = runner.choose()
-    final = {
-        setting.name: [runner.cell(setting, chosen[setting.name], seed) for seed in plan.seeds]
-        for setting in plan.setting
-    }
-    runner.run([cell for cells in final.values() for cell in cells])
-    rows = tuple(
-        _row(setting, chosen[setting.name], [runner.read(c) for c in final[setting.name]])
-        for setting in plan.setting
+    rows = [
+        (start, setting, chosen[start.name, setting.name]) for start in plan.start for setting in plan.setting
+    ]
+    final = [
+        [runner.cell(start, setting, point, seed) for seed in plan.seeds] for start, setting, point in rows
+    ]
+    runner.run([cell for cells in final for cell in cells])
+    made = tuple(
+        _row(start.name, setting.name, point, [runner.read(cell) for cell in cells])
+        for (start, setting, point), cells in zip(rows, final, strict=True)
     )
-    sample = runner.read(final[plan.setting[0].name][0])
+    sample = runner.read(final[0][0])
     about = {
         "versions": sample["versions"],
         "device": sample["device"],
@@ -54,7 +56,7 @@ def experiment(
         "base": plan.base,
     }
     baseline = plan.baseline or plan.setting[0].name
-    return ExperimentResult(plan.name, plan.description, plan.recipe, baseline, rows, grid, about)
+    return ExperimentResult(plan.name, plan.description, plan.recipe, baseline, made, grid, about)
 
 
 class _Runner:
@@ -75,12 +77,14 @@ class _Runner:
         self._device, self._precision, self._data_dir = device, precision, data_dir
         self._progress, self._tell = progress, tell
 
-    def cell(self, setting: Setting, point: dict[str, Any], seed: int, *, measure: bool = True) -> Cell:
+    def cell(
+        self, start: Start, setting: Setting, point: dict[str, Any], seed: int, *, measure: bool = True
+    ) -> Cell:
         """The cell of a setting at a grid point with a seed; grid cells are not measured on test data."""
-        changes = {**self._plan.base, **setting.set, **point}
+        changes = {**self._plan.base, **start.set, **setting.set, **point}
         recipe = read_recipe(setting.recipe or self._plan.recipe, overrides={**changes, "seed": seed})
         return Cell(
-            setting.name,
+            f"{setting.name} {start.name}".strip(),
             recipe.model_dump(mode="json"),
             changes,
             seed,
@@ -93,25 +97,26 @@ class _Runner:
             self._data_dir,
         )
 
-    def choose(self) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
-        """The grid point with the best mean dev score, per setting, and the whole search for the record."""
+    def choose(self) -> tuple[dict[tuple[str, str], dict[str, Any]], list[dict[str, Any]]]:
+        """The grid point with the best mean dev score, per row, and the whole search for the record."""
         seeds = self._plan.grid_seeds or self._plan.seeds[:1]
+        rows = [(start, setting) for start in self._plan.start for setting in self._plan.setting]
         tried = [
-            (setting, point, [self.cell(setting, point, seed, measure=False) for seed in seeds])
-            for setting in self._plan.setting
+            (start, setting, point, [self.cell(start, setting, point, seed, measure=False) for seed in seeds])
+            for start, setting in rows
             for point in self._plan.points(setting)
             if len(self._plan.points(setting)) > 1
         ]
-        self.run([cell for _, _, cells in tried for cell in cells])
-        chosen = {setting.name: self._plan.points(setting)[0] for setting in self._plan.setting}
-        best: dict[str, float] = {}
+        self.run([cell for *_, cells in tried for cell in cells])
+        chosen = {(start.name, setting.name): self._plan.points(setting)[0] for start, setting in rows}
+        best: dict[tuple[str, str], float] = {}
         record = []
-        for setting, point, cells in tried:
+        for start, setting, point, cells in tried:
             dev = [float(self.read(cell)["dev"]) for cell in cells]
             mean = sum(dev) / len(dev)
-            record.append({"setting": setting.name, "point": point, "dev": dev})
-            if mean > best.get(setting.name, float("-inf")):
-                best[setting.name], chosen[setting.name] = mean, point
+            record.append({"start": start.name, "setting": setting.name, "point": point, "dev": dev})
+            if mean > best.get((start.name, setting.name), float("-inf")):
+                best[start.name, setting.name], chosen[start.name, setting.name] = mean, point
         return chosen, record
 
     def run(self, cells: Sequence[Cell]) -> None:
@@ -145,7 +150,7 @@ class _Runner:
         return document
 
 
-def _row(setting: Setting, point: dict[str, Any], cells: list[dict[str, Any]]) -> Row:
+def _row(start: str, setting: str, point: dict[str, Any], cells: list[dict[str, Any]]) -> Row:
     numbers: dict[str, list[float]] = {}
     for cell in cells:
         for source, result in cell["results"].items():
@@ -156,10 +161,12 @@ def _row(setting: Setting, point: dict[str, Any], cells: list[dict[str, Any]]) -
         for name, value in cell["checks"].items():
             numbers.setdefault(name, []).append(float(value))
     return Row(
-        setting.name,
+        start,
+        setting,
         point,
         tuple(int(cell["seed"]) for cell in cells),
         tuple(cell["dev"] for cell in cells),
         {name: tuple(values) for name, values in numbers.items()},
-        tuple(float(cell["seconds"]) for cell in cells),
+        tuple(float(cell["train_seconds"]) for cell in cells),
+        tuple(cell["peak_memory_mib"] for cell in cells),
     )

@@ -60,6 +60,8 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     if threads:
         torch.set_num_threads(int(threads))
     started = time.monotonic()
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
     recipe = parse_recipe(dict(cell.recipe), cell.setting)
     context = RunContext(data_dir=cell.data_dir, device=cell.device, precision=cell.precision)
     report = run_recipe(recipe, folder / f"{cell.key}-model" if _keep_models() else None, context=context)
@@ -73,6 +75,7 @@ def run_cell(cell: Cell, folder: Path) -> Path:
         "versions": versions(),
         "device": _device_name(),
         "train_seconds": time.monotonic() - started,
+        "peak_memory_mib": _peak_memory(),
     }
     if cell.measure:
         document |= _measure(cell, report.predictor, folder)
@@ -120,6 +123,13 @@ def _check(check: Mapping[str, str], predictor: Any, cell: Cell, arrays: dict[st
     ):
         answers = nearest_labels(relation, answers)
     return compute(check["metric"], gold, answers) * get_metric(check["metric"]).scale
+
+
+def _peak_memory() -> float | None:
+    """Most GPU memory this process held, in MiB; None on a CPU."""
+    import torch
+
+    return torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_available() else None
 
 
 def _keep_models() -> bool:

@@ -29,6 +29,13 @@ class Setting(Part):
     )
 
 
+class Start(Part):
+    """Where training starts from: every setting is run from every start."""
+
+    name: str
+    set: dict[str, Any] = Field(default_factory=dict, description="recipe path → value, usually encoder.…")
+
+
 class Check(Part):
     """A further number per cell: the model's answer for a relation on some rated pairs."""
 
@@ -46,6 +53,7 @@ class Experiment(Part):
     recipe: str
     seeds: tuple[int, ...] = Field(default=(1, 2, 3), min_length=1)
     base: dict[str, Any] = Field(default_factory=dict, description="recipe path → value, for every setting")
+    start: tuple[Start, ...] = (Start(name=""),)
     setting: tuple[Setting, ...] = Field(min_length=1)
     grid: dict[str, list[Any]] = Field(
         default_factory=dict, description="recipe path → values; best on dev wins"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +15,16 @@ from likewise.evaluation.tables import align, markdown
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One setting over its seeds: numbers by column name, one per seed."""
+    """One setting from one start over its seeds: numbers by column name, one per seed."""
 
+    start: str
     setting: str
     overrides: dict[str, Any]
     seeds: tuple[int, ...]
     dev: tuple[float | None, ...]
     numbers: dict[str, tuple[float, ...]]
     seconds: tuple[float, ...]
+    peak_memory_mib: tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +43,21 @@ class ExperimentResult:
         """Names of all numbers, in order."""
         return list(dict.fromkeys(name for row in self.rows for name in row.numbers))
 
-    def tests(self, column: str) -> dict[str, float]:
-        """Holm-corrected Welch p-values of every setting against the baseline, on one column."""
-        base = next(row for row in self.rows if row.setting == self.baseline)
-        others = [
-            row for row in self.rows if row is not base and column in row.numbers and column in base.numbers
-        ]
-        found: dict[str, float] = {}
-        for row in others:
-            try:
-                found[row.setting] = welch(row.numbers[column], base.numbers[column]).p
-            except EvaluationError:
+    def tests(self, column: str) -> dict[tuple[str, str], float]:
+        """Welch p-values of every row against the baseline from the same start, Holm-corrected per start."""
+        corrected: dict[tuple[str, str], float] = {}
+        for base in self.rows:
+            if base.setting != self.baseline or column not in base.numbers:
                 continue
-        return dict(zip(found, holm(list(found.values())), strict=True)) if found else {}
+            found: dict[tuple[str, str], float] = {}
+            for row in self.rows:
+                if row is base or row.start != base.start or column not in row.numbers:
+                    continue
+                with contextlib.suppress(EvaluationError):  # one seed, or no spread: no test
+                    found[row.start, row.setting] = welch(row.numbers[column], base.numbers[column]).p
+            if found:
+                corrected |= dict(zip(found, holm(list(found.values())), strict=True))
+        return corrected
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready summary; tables in the docs are made from it."""
@@ -62,13 +67,19 @@ class ExperimentResult:
             "recipe": self.recipe,
             "baseline": self.baseline,
             "settings": [self._row_dict(row) for row in self.rows],
-            "tests": {column: self.tests(column) for column in self.columns() if column.endswith("average")},
+            "tests": [
+                {"column": column, "start": start, "setting": setting, "p": p}
+                for column in self.columns()
+                if column.endswith("average")
+                for (start, setting), p in self.tests(column).items()
+            ],
             "grid": self.grid,
             **self.about,
         }
 
     def _row_dict(self, row: Row) -> dict[str, Any]:
         return {
+            "start": row.start,
             "setting": row.setting,
             "overrides": row.overrides,
             "seeds": list(row.seeds),
@@ -77,12 +88,13 @@ class ExperimentResult:
             "mean": {name: sum(values) / len(values) for name, values in row.numbers.items()},
             "interval": {name: _interval(values) for name, values in row.numbers.items()},
             "seconds": list(row.seconds),
+            "peak_memory_mib": list(row.peak_memory_mib),
         }
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Header and cells: short column names, means, and the average with its interval and p."""
         columns = self.columns()
-        header = ("setting", *(column for column in columns), "seeds", "dev")
+        header = ("setting", *columns, "seeds", "dev")
         corrected = {column: self.tests(column) for column in columns if column.endswith("average")}
         rows = []
         for row in self.rows:
@@ -108,7 +120,7 @@ class ExperimentResult:
         )
 
 
-def _cell(row: Row, column: str, corrected: dict[str, float]) -> str:
+def _cell(row: Row, column: str, corrected: dict[tuple[str, str], float]) -> str:
     values = row.numbers.get(column)
     if values is None:
         return "–"
@@ -116,8 +128,8 @@ def _cell(row: Row, column: str, corrected: dict[str, float]) -> str:
     if column.endswith("average") and len(values) > 1:
         interval = mean_interval(values)
         text += f" ± {(interval.high - interval.low) / 2:.2f}"
-        if row.setting in corrected:
-            text += f" (p {corrected[row.setting]:.3f})"
+        if (row.start, row.setting) in corrected:
+            text += f" (p {corrected[row.start, row.setting]:.3f})"
     return text
 
 

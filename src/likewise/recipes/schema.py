@@ -153,10 +153,9 @@ class StageSpec(Part):
 
 
 class EvaluationSpec(Part):
-    """What is measured at the end."""
+    """What is measured at the end, by the cosine and, where a head answers, by the head."""
 
     suite: str = ""
-    source: Literal["cosine", "head"] = "cosine"
     aggregation: Literal["all", "mean", "wmean"] = "all"
 
 

@@ -1,0 +1,191 @@
+"""fit(): schedules, selection, precision, trackers, refusals."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from likewise.data import load
+from likewise.encoders.sentence import load_encoder
+from likewise.errors import DataError, EvaluationError, UsageError
+from likewise.methods.pairs import Objective, PairModel
+from likewise.records import Relation
+from likewise.training.fit import fit, plan
+from likewise.training.optimiser import make_optimiser, make_rate_schedule
+from likewise.training.settings import FitSettings
+
+SIMILARITY, TOPIC = Relation.graded("similarity", 0, 5), Relation.graded("topic", -2, 2)
+ONE = [Objective(SIMILARITY, "scalar", "smooth_k2")]
+TWO = [*ONE, Objective(TOPIC, "distribution", "kl_grid", pairing=("prod", "absdiff"))]
+
+
+@pytest.fixture(scope="module")
+def records(tiny_pairs):
+    return load(tiny_pairs, relations=[SIMILARITY, TOPIC])
+
+
+def trained(tiny_encoder, records, tmp_path, objectives, dropout=0.1, **settings):
+    """A model after a short run, and its report."""
+    torch.manual_seed(0)
+    model = PairModel(load_encoder(tiny_encoder, device="cpu"), objectives)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = dropout
+    options = {"batch_size": 8, "max_steps": 4, "device": "cpu", "learning_rate": 1e-3, **settings}
+    report = fit(model, records, settings=FitSettings(**options), run=tmp_path)
+    return model, report
+
+
+def weights(model):
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+@pytest.mark.parametrize("schedule", ["single", "multi-task"])
+def test_fit_one_relation_is_the_same_under_every_schedule(tiny_encoder, records, tmp_path, schedule):
+    first, _ = trained(tiny_encoder, records, tmp_path / "a", ONE, schedule="multi-label")
+    other, _ = trained(tiny_encoder, records, tmp_path / "b", ONE, schedule=schedule)
+    for name, value in weights(first).items():
+        assert torch.equal(value, other.state_dict()[name]), name
+
+
+def test_fit_multi_task_takes_one_step_per_relation(tiny_encoder, records):
+    model = PairModel(load_encoder(tiny_encoder, device="cpu"), TWO)
+    joint = plan(model, records, FitSettings(batch_size=8))
+    turns = plan(model, records, FitSettings(batch_size=8, schedule="multi-task"))
+    assert turns.steps_per_epoch == 2 * joint.steps_per_epoch == 10
+
+
+def test_fit_refuses_schedules_that_do_not_fit(tiny_encoder, records, tmp_path):
+    with pytest.raises(UsageError, match="'single' trains one relation"):
+        trained(tiny_encoder, records, tmp_path, TWO, schedule="single")
+    with pytest.raises(UsageError, match="accumulation must be 1"):
+        trained(tiny_encoder, records, tmp_path, TWO, schedule="multi-task", accumulation=2)
+
+
+def test_fit_accumulation_equals_the_larger_batch(tiny_encoder, records, tmp_path, monkeypatch):
+    from likewise.training import loader
+
+    monkeypatch.setattr(loader.Collate, "_chunks", lambda self, distinct: iter([distinct]))
+    options = {
+        "order": "fixed",
+        "epochs": 1,
+        "max_steps": None,
+        "clip": 0.0,
+        "optimiser": "sgd",
+        "dropout": 0.0,
+    }
+    one, _ = trained(
+        tiny_encoder, records[:32], tmp_path / "a", ONE, batch_size=16, freeze=("encoder",), **options
+    )
+    two, _ = trained(
+        tiny_encoder,
+        records[:32],
+        tmp_path / "b",
+        ONE,
+        batch_size=8,
+        accumulation=2,
+        freeze=("encoder",),
+        **options,
+    )
+    head = ONE[0].head_key
+    for a, b in zip(one.heads[head].parameters(), two.heads[head].parameters(), strict=True):
+        assert torch.allclose(a, b, atol=1e-4)
+
+
+def test_fit_selects_the_best_step_and_stops_early(tiny_encoder, records, tmp_path):
+    torch.manual_seed(0)
+    model = PairModel(load_encoder(tiny_encoder, device="cpu"), ONE)
+    scores = iter([0.1, 0.5, 0.4, 0.3, 0.2])
+    kept = {}
+
+    def evaluate(current):
+        value = next(scores)
+        kept[value] = weights(current)
+        return {"score": value}
+
+    settings = FitSettings(
+        batch_size=8, epochs=5, evaluate_every=2, patience=2, device="cpu", learning_rate=1e-3
+    )
+    report = fit(model, records, settings=settings, run=tmp_path, evaluate=evaluate, metric="score")
+    assert (report.best_step, report.best_value, report.steps) == (4, 0.5, 8)
+    for name, value in kept[0.5].items():
+        assert torch.equal(value, model.state_dict()[name])
+
+
+def test_fit_bf16_stays_close_to_fp32(tiny_encoder, records, tmp_path):
+    full, _ = trained(tiny_encoder, records, tmp_path / "a", ONE, learning_rate=1e-4)
+    half, _ = trained(tiny_encoder, records, tmp_path / "b", ONE, learning_rate=1e-4, precision="bf16")
+    for name, value in full.state_dict().items():
+        assert half.state_dict()[name].dtype == value.dtype
+        if value.is_floating_point():
+            assert (half.state_dict()[name] - value).abs().max() < 5e-3
+
+
+def test_fit_writes_to_a_tracker_by_name(tiny_encoder, records, tmp_path, monkeypatch):
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "board"))
+    trained(tiny_encoder, records, tmp_path, ONE, max_steps=12, trackers=("tensorboard",))
+    assert list((tmp_path / "board").rglob("events.out.tfevents*"))
+
+
+def test_fit_names_a_loss_that_is_no_number(tiny_encoder, records, tmp_path):
+    with pytest.raises(EvaluationError, match="lower learning_rate"):
+        trained(tiny_encoder, records, tmp_path, ONE, learning_rate=1e30, max_steps=30, clip=0.0, warmup=0.0)
+
+
+def test_fit_needs_pairs_and_ratings(tiny_encoder, records, tmp_path):
+    with pytest.raises(DataError, match="no training pairs are left"):
+        trained(tiny_encoder, [], tmp_path, ONE)
+    mood = [Objective(Relation.graded("mood", 0, 1), "scalar", "mse")]
+    with pytest.raises(DataError, match="'mood' has no rating in any training pair"):
+        trained(tiny_encoder, records, tmp_path, mood)
+
+
+def test_fit_missing_relation_leaves_its_head_bit_identical(tiny_encoder, records, tmp_path):
+    rated = [record for record in records if record.values["topic"] is not None][:1]
+    holes = [record for record in records if record.values["topic"] is None]
+    torch.manual_seed(0)
+    model = PairModel(load_encoder(tiny_encoder, device="cpu"), TWO)
+    before = {n: p.clone() for n, p in model.heads[TWO[1].head_key].named_parameters()}
+    weights_of_rows = [1e-9, *[1.0] * len(holes)]
+    settings = FitSettings(batch_size=4, max_steps=2, device="cpu", learning_rate=1e-2, weight_decay=0.0)
+    fit(model, [*rated, *holes], settings=settings, run=tmp_path, weights=weights_of_rows)
+    for name, parameter in model.heads[TWO[1].head_key].named_parameters():
+        assert torch.equal(parameter, before[name])
+
+
+def test_optimiser_layer_decay_follows_the_paper(tiny_encoder):
+    model = PairModel(load_encoder(tiny_encoder, device="cpu"), ONE)
+    groups = make_optimiser(model, FitSettings(learning_rate=1.0, layer_decay=0.95)).param_groups
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    rates = {names[id(p)]: group["lr"] for group in groups for p in group["params"]}
+    decays = {names[id(p)]: group["weight_decay"] for group in groups for p in group["params"]}
+    top = next(rate for name, rate in rates.items() if ".layer.1." in name)
+    bottom = next(rate for name, rate in rates.items() if ".layer.0." in name)
+    assert (top, bottom) == (1.0, 0.95)
+    assert next(rate for name, rate in rates.items() if "embeddings" in name) == 1.0
+    assert next(rate for name, rate in rates.items() if name.startswith("heads")) == 1.0
+    assert all(decay == 0 for name, decay in decays.items() if name.endswith("bias") or "LayerNorm" in name)
+
+
+@pytest.mark.parametrize(("name", "warm", "end"), [("paper", 0.2, 0.0), ("code", 0.8, 0.9375)])
+def test_rate_schedules_of_the_paper_and_of_its_code(name, warm, end):
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimiser = torch.optim.SGD([parameter], lr=1.0)
+    schedule = make_rate_schedule(optimiser, FitSettings(rate_schedule=name), 1000)
+    rates = []
+    for _ in range(1000):
+        rates.append(schedule.get_last_lr()[0])
+        optimiser.step()
+        schedule.step()
+    assert rates.index(max(rates)) / 1000 == pytest.approx(warm, abs=0.002)
+    assert rates[-1] == pytest.approx(end, abs=0.002)
+
+
+def test_optimiser_freeze_by_prefix(tiny_encoder):
+    model = PairModel(load_encoder(tiny_encoder, device="cpu"), ONE)
+    optimiser = make_optimiser(model, FitSettings(freeze=("encoder",)))
+    assert sum(len(group["params"]) for group in optimiser.param_groups) == 2
+    with pytest.raises(UsageError, match="matches no parameter"):
+        make_optimiser(model, FitSettings(freeze=("encodr",)))
+    with pytest.raises(UsageError, match="nothing is left to train"):
+        make_optimiser(model, FitSettings(freeze=("encoder", "heads")))
