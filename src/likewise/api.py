@@ -125,7 +125,7 @@ def is_recipe(name: str) -> bool:
 
 def _remember(table: object, tables: dict[str, object]) -> str:
     if isinstance(table, os.PathLike):
-        return os.fspath(table)
+        return str(os.fspath(table))
     tables[MEMORY] = table
     return MEMORY
 
@@ -152,14 +152,14 @@ def evaluate(
     chosen = get_suite(suite) if isinstance(suite, str | Path) else suite
     protocol = Protocol(metric=metric, aggregation=aggregation, source=source)  # type: ignore[arg-type]
 
+    folder = None if data_dir is None else Path(data_dir)
+
     def scorer(pairs: list[tuple[str, str]], relations: list[str]) -> Any:
         if source == "cosine":
             return predictor.cosines(pairs, progress=progress)
         return _head_answers(predictor, pairs, relations, progress)
 
-    result = run_suite(
-        chosen, scorer, protocol=protocol, data_dir=data_dir, keep_predictions=keep_predictions
-    )
+    result = run_suite(chosen, scorer, protocol=protocol, data_dir=folder, keep_predictions=keep_predictions)
     if log:
         recipe = str((predictor.about.get("recipe") or {}).get("name", ""))
         log_test_run(result, model=str(predictor.about.get("name", "")), recipe=recipe)

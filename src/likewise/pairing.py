@@ -13,7 +13,7 @@ A linear head over [u; v] alone is a·u + c·v: however it is trained, it cannot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -46,12 +46,12 @@ class Pairing:
 
     def __call__(self, u: Tensor, v: Tensor) -> Tensor:
         """Features of shape B×F."""
-        made = {
+        made: dict[str, Callable[[], Tensor]] = {
             "u": lambda: u,
             "v": lambda: v,
             "absdiff": lambda: (u - v).abs(),
             "prod": lambda: u * v,
             "cosine": lambda: functional.cosine_similarity(u, v, dim=-1, eps=1e-8)[:, None],
-            "euclid": lambda: (u - v).norm(dim=-1, keepdim=True),
+            "euclid": lambda: torch.linalg.vector_norm(u - v, dim=-1, keepdim=True),
         }
         return torch.cat([made[part]() for part in self.parts], dim=-1)

@@ -31,7 +31,8 @@ def demo(
     Example: likewise demo
     """
     quiet_libraries()
-    from likewise.api import load, train
+    from likewise.api import train
+    from likewise.predict import load
 
     raw = load("default", device=device)
     with resources.as_file(resources.files("likewise").joinpath("samples")) as samples:

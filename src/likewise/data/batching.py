@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.errors import UsageError
 
@@ -71,14 +72,15 @@ def training_batches(
     return batches
 
 
-def _weighted_rows(count: int, weights: Sequence[float] | None, rng: np.random.Generator) -> np.ndarray:
+def _weighted_rows(count: int, weights: Sequence[float] | None, rng: np.random.Generator) -> NDArray[np.intp]:
     if weights is None:
         return np.arange(count)
     share = np.asarray(weights, dtype=np.float64)
     # Systematic sampling: the total is fixed, so the number of steps does not change between epochs.
     total = round(float(share.sum()))
     points = (np.arange(total) + rng.random()) * (share.sum() / total)
-    return np.minimum(np.searchsorted(np.cumsum(share), points, side="right"), count - 1)
+    drawn: NDArray[np.intp] = np.searchsorted(np.cumsum(share), points, side="right")
+    return np.minimum(drawn, count - 1)
 
 
 def _cut(rows: list[int], sizes: list[int], batch_size: int, token_budget: int | None) -> list[list[int]]:

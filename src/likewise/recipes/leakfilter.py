@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from likewise.data import load
-from likewise.evaluation.suites import SUITES, load_task
+from likewise.evaluation.suites import SUITES
+from likewise.evaluation.tasks import load_task
 from likewise.records import Record
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from likewise.data.reading import find_named_corpus
 from likewise.data.splits import split_rows
 from likewise.errors import DataError
 from likewise.evaluation.leakage import filter_overlap
@@ -62,15 +64,21 @@ def load_stage(recipe: Recipe, number: int, *, context: RunContext) -> StageData
         raise DataError(f"stage {number}: no training pairs are left")
     weights = [spec.weight for spec, part in train for _ in part]
     groups = [number for number, (_, part) in enumerate(train) for _ in part]
-    sets = tuple(DevSet(spec.source, part) for spec, part in dev)
+    sets = tuple(DevSet(short_name(spec.source), part) for spec, part in dev)
     if not sets:
         chosen, clean = split_rows(records, stage.dev_share, recipe.seed)
         sets = (DevSet("split-off dev", [records[row] for row in sorted(chosen)]),)
         kept = [row for row in range(len(records)) if row not in chosen]
-        records, weights, groups = ([column[row] for row in kept] for column in (records, weights, groups))
+        records = [records[row] for row in kept]
+        weights, groups = [weights[row] for row in kept], [groups[row] for row in kept]
         if not clean:
             leakage.append("dev was split off at random: the rows hang together through shared texts")
     return StageData(records, weights if len(set(weights)) > 1 else None, groups, sets, leakage)
+
+
+def short_name(source: str) -> str:
+    """A source as people call it: a corpus by its name, a file without its folders."""
+    return source if find_named_corpus(source) else Path(source).name
 
 
 def _filter(
