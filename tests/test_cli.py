@@ -254,11 +254,12 @@ def test_scoring_a_long_file_stays_in_bounded_memory(tiny_vectors, tmp_path):
         with (tmp_path / "p.csv").open("w") as file:
             file.write("text_a,text_b\n")
             file.writelines(f"the dog {i},a cat {i} sleeps\n" for i in range(rows))
-        arguments = ["score", tmp_path / "p.csv", "--model", tmp_path / "model", "--output", tmp_path / "o.csv"]
+        files = {"--model": tmp_path / "model", "--output": tmp_path / "o.csv"}
+        arguments = ["score", tmp_path / "p.csv", *(word for option in files.items() for word in option)]
         command = [sys.executable, "-c", script, *map(str, arguments)]
         result = subprocess.run(command, capture_output=True, text=True, check=True)
         peaks.append(int(result.stdout.split()[-1]) / 1024)
         with (tmp_path / "o.csv").open() as file:
             assert sum(1 for _ in file) == rows + 1
-    # 300,000 rows are 600,000 distinct texts: kept whole they and their vectors would need hundreds of MB more.
+    # 300,000 rows are 600,000 distinct texts: kept whole, they would need hundreds of MB more.
     assert peaks[1] - peaks[0] < 120

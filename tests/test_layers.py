@@ -120,8 +120,8 @@ def test_functions_are_short_and_documented():
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
             if isinstance(node, ast.FunctionDef):
-                lines = (node.end_lineno or 0) - node.lineno + 1
-                if lines > 75:
+                lines = (node.end_lineno or 0) - node.body[0].lineno + 1  # options of a verb are not its body
+                if lines > 60:
                     long.append(f"{path.name}:{node.name} {lines}")
         for node in ast.parse(path.read_text(encoding="utf8")).body:
             if (

@@ -136,7 +136,7 @@ def test_existing_folder_is_not_overwritten(folder, tiny_pairs, tiny_encoder):
     [
         (("", "x"), "text 0: is empty"),
         (("x", "y" * 100_001), "100,001 characters"),
-        (("x", 3), "not a string"),
+        (("x", 3), "expected a text"),
     ],
 )
 def test_score_refuses_what_is_no_text(tiny_encoder, pair, message):

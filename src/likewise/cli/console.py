@@ -31,7 +31,10 @@ def note(line: str) -> None:
 
 
 def quiet_libraries() -> None:
-    """Keep the libraries' own bars and advice off the terminal; call before loading a model."""
+    """Keep the libraries' own bars and advice off the terminal; call before torch is loaded."""
+    # OpenMP threads that spin while they wait slow training down many times over as soon as another process
+    # wants the same cores. Read once, when torch loads.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from transformers.utils import logging
