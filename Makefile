@@ -2,7 +2,9 @@
 # make test   set up what the tests need and run them
 # make test-all, lint, types, docs-tables, clean
 
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || echo python3)
+# The first Python 3.11+ that runs; a shim on the path that leads nowhere does not count.
+PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
+  $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
@@ -34,7 +36,7 @@ clean:
 	rm -rf $(VENV) demo-model build src/*.egg-info
 
 $(VENV)/.python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	  || { echo "likewise needs Python 3.11 or newer: install it, or name one with make PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) \
 	  || { echo "no virtual environment could be made: install Python's venv package (Debian: python3-venv)"; exit 1; }
