@@ -6,9 +6,14 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # As the command line does: spinning OpenMP threads make small models many times slower on a busy machine.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# The same examples every time, and no verdict by the clock.
+settings.register_profile("house", deadline=None, derandomize=True)
+settings.load_profile("house")
 
 ROOT = Path(__file__).resolve().parents[1]
 
