@@ -221,3 +221,14 @@ def test_anchored_counts_only_unrated_pairs():
     assert rated.item() == 0.0  # the only cosine that moved is the rated one
     other = anchored(now, before, torch.tensor([0]), torch.tensor([2]))
     assert other.item() == pytest.approx(2 * 1.0 / 4)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_pearson_loss_of_a_tiny_batch_still_has_a_gradient(rows):
+    output = torch.randn(rows, requires_grad=True)
+    value = pearson(
+        output, torch.randn(rows), torch.ones(rows, dtype=torch.bool), group=torch.zeros(rows)
+    ).sum()
+    value.backward()
+    assert value.item() == 0.0
+    assert torch.equal(output.grad, torch.zeros(rows))

@@ -134,7 +134,7 @@ def test_existing_folder_is_not_overwritten(folder, tiny_pairs, tiny_encoder):
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        (("", "x"), "text 0: is empty"),
+        (("", "x"), "pair 0, text a: is empty"),
         (("x", "y" * 100_001), "100,001 characters"),
         (("x", 3), "expected a text"),
     ],
@@ -143,3 +143,55 @@ def test_score_refuses_what_is_no_text(tiny_encoder, pair, message):
     model = likewise.load(tiny_encoder, device="cpu")
     with pytest.raises(DataError, match=message):
         model.score([pair])
+
+
+def test_evaluate_by_head_measures_classes_and_ordered_labels(
+    folder, tiny_encoder, tiny_pairs, monkeypatch, tmp_path
+):
+    from likewise.evaluation.suites import Suite
+    from likewise.evaluation.tasks import Task
+    from likewise.records import Relation
+
+    monkeypatch.setenv("LIKEWISE_TEST_LOG", str(tmp_path / "log.jsonl"))
+    labels = ["contradiction", "neutral", "entailment"]
+    classes = Task(
+        "classes", file=tiny_pairs, relation=Relation.classes("entailment", labels), metric="accuracy"
+    )
+    graded = Task("graded", file=tiny_pairs, relation=Relation.graded("similarity", 0, 5))
+    result = likewise.evaluate(folder, Suite("mixed", (classes, graded)), source="head", device="cpu")
+    assert 0 <= result["classes"].value <= 100
+    assert -100 <= result["graded"].value <= 100
+    ordered = likewise.train(
+        tiny_pairs,
+        encoder=str(tiny_encoder),
+        relations=["entailment:contradiction<neutral<entailment"],
+        overrides={"stage.0.max_steps": 3},
+        device="cpu",
+    )
+    task = Task(
+        "ordered", file=tiny_pairs, relation=Relation.ordered("entailment", labels), metric="accuracy"
+    )
+    assert 0 <= likewise.evaluate(ordered, Suite("one", (task,)), source="head").tasks[0].value <= 100
+
+
+def test_train_with_a_last_batch_too_small_to_correlate(tiny_encoder):
+    rows = [(f"the dog {i}", f"a cat {i}", i % 6) for i in range(74)]
+    frame = [{"text_a": a, "text_b": b, "similarity": float(s)} for a, b, s in rows]
+    model = likewise.train(
+        frame,
+        encoder=str(tiny_encoder),
+        relations=["similarity:0..5"],
+        overrides={"stage.0.epochs": 1},
+        device="cpu",
+    )
+    assert model.about["stages"][0]["pairs"] in (66, 67)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"trackers": ["nobody"]}, "tracker 'nobody'"), ({"device": "tpu9"}, "--device 'tpu9'")],
+)
+def test_train_refuses_unknown_names_before_writing(tiny_pairs, tiny_encoder, tmp_path, options, message):
+    with pytest.raises(UsageError, match=message):
+        likewise.train(tiny_pairs, tmp_path / "m", encoder=str(tiny_encoder), **{"device": "cpu", **options})
+    assert not list(tmp_path.iterdir())

@@ -66,6 +66,7 @@ def train(
         text_b=text_b,
         overrides=overrides,
         seed=seed,
+        data_dir=data_dir,
     )
     context = RunContext(
         data_dir=None if data_dir is None else Path(data_dir),
@@ -90,6 +91,7 @@ def make_recipe(
     text_b: str | None = None,
     overrides: Overrides = (),
     seed: int | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
 ) -> tuple[Recipe, dict[str, object]]:
     """The recipe that `train` would run, and the in-memory tables its entries name."""
     tables: dict[str, object] = {}

@@ -123,7 +123,7 @@ def pearson(output: Tensor, target: Tensor, mask: Tensor, *, group: Tensor | Non
     different
     scales are compared only with themselves, and weigh the same however many rows they lend to the batch.
     """
-    values = torch.zeros_like(output)
+    values = output * 0.0  # keeps the graph where no group is large enough
     members = [keep for keep in _groups(mask, group) if int(keep.sum()) >= _FEWEST]
     for keep in members:
         difference = _standardise(output[keep]) - _standardise(target[keep])

@@ -124,7 +124,7 @@ class Predictor:
         `source` asks for `cosine` or `head` where a relation has both.
         """
         rows = as_pairs(pairs, text_a=text_a, text_b=text_b)
-        check_texts([text for pair in rows for text in pair])
+        check_texts([text for pair in rows for text in pair], name=_place_in_pairs)
         names = (
             [relation] if isinstance(relation, str) else list(relation or [r.name for r in self.relations])
         )
@@ -167,7 +167,7 @@ def load(
 ) -> Predictor:
     """Load a Likewise folder, a sentence-transformers or transformers folder, a hub id, or 'default'."""
     loaded, about = load_model(model, device=device)
-    about.setdefault("name", os.fspath(model))
+    about["name"] = os.fspath(model)
     return Predictor(loaded, about, precision=precision, token_budget=token_budget)
 
 
@@ -185,20 +185,29 @@ def as_pairs(pairs: Any, *, text_a: str | None = None, text_b: str | None = None
     return [(record.a, record.b) for record in read(source, relations=(), text_a=text_a, text_b=text_b)]
 
 
-def check_texts(texts: Sequence[str], *, max_chars: int = MAX_CHARS) -> None:
+def _place_in_pairs(index: int) -> str:
+    return f"pair {index // 2}, text {'ab'[index % 2]}"
+
+
+def check_texts(
+    texts: Sequence[str],
+    *,
+    max_chars: int = MAX_CHARS,
+    name: Callable[[int], str] = lambda index: f"text {index}",
+) -> None:
     """Refuse what is not text, is empty, or is longer than anyone can mean."""
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise DataError(
-                [Problem(f"text {index}", f"is {type(text).__name__}, not a string", "convert it with str()")]
+                [Problem(name(index), f"is {type(text).__name__}, not a string", "convert it with str()")]
             )
         if not text.strip():
-            raise DataError([Problem(f"text {index}", "is empty", "leave the pair out")])
+            raise DataError([Problem(name(index), "is empty", "leave the pair out")])
         if len(text) > max_chars:
             raise DataError(
                 [
                     Problem(
-                        f"text {index}",
+                        name(index),
                         f"has {len(text):,} characters, at most {max_chars:,} are taken",
                         "shorten it",
                     )

@@ -29,7 +29,7 @@ def experiment(
 ) -> None:
     """Run settings × seeds, cell by cell; cells that are done are not run again.
 
-    Example: likewise experiment benchmarks/experiments/table2.toml --workers 2 --data-dir corpora
+    Example: likewise experiment benchmarks/experiments/regression-table2.toml --workers 2 --data-dir corpora
     """
     quiet_libraries()
     import json

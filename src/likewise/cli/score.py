@@ -75,6 +75,10 @@ def _load(model: str, device: str | None, precision: str) -> Predictor:
 
 
 def _score_texts(a: str, b: str, predictor: Predictor, relation: list[str] | None, *, as_json: bool) -> None:
+    import numpy as np
+
+    from likewise.records import nearest_labels
+
     scores = predictor.score([(a, b)], relation=relation)
     values = scores.rows()[0]
     if as_json:
@@ -88,6 +92,8 @@ def _score_texts(a: str, b: str, predictor: Predictor, relation: list[str] | Non
     for r in scores.relations:
         value = values[r.name]
         shown = value if isinstance(value, str) else f"{value:.3f}"
+        if r.kind == "ordered" and not isinstance(value, str):
+            shown = f"{nearest_labels(r, np.array([value]))[0]} ({value:.2f} of {r.lo:g}..{r.hi:g})"
         line = f"{r.name:<{width}}  {shown}  on {r.scale}, from the {scores.source[r.name]}"
         out.print(line, markup=False)
 

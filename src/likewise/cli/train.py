@@ -89,6 +89,7 @@ def train(
         text_b=text_b,
         overrides=override or (),
         seed=seed,
+        data_dir=data_dir,
     )
     if dry_run or not is_recipe(source):
         (out if dry_run and not as_json else err).print(recipe_toml(recipe), markup=False)

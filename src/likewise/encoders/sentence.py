@@ -23,6 +23,7 @@ def load_encoder(
     name: str | os.PathLike[str] = "default", *, device: str | None = None, max_length: int | None = None
 ) -> SentenceTransformer:
     """Load an encoder by folder, hub id or 'default'; no code from the checkpoint is ever run."""
+    check_device(device)
     where = resolve(name)
     encoder = _loading(where, lambda: SentenceTransformer(where, device=device, trust_remote_code=False))
     if max_length is not None:
@@ -98,6 +99,21 @@ def transformer_layers(encoder: nn.Module) -> list[str]:
                 found[int(parts[at + 1])] = ".".join(parts[: at + 2]) + "."
                 break
     return [found[index] for index in sorted(found)]
+
+
+def check_device(device: str | None) -> None:
+    """Refuse a --device that torch does not know or this machine does not have."""
+    import torch
+
+    if device is None:
+        return
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0][:120]
+        raise UsageError(
+            f"--device {device!r} cannot be used here ({reason}); try cpu or leave it out"
+        ) from None
 
 
 def check_precision(precision: str) -> str:

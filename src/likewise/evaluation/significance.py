@@ -71,11 +71,11 @@ def holm(pvalues: Sequence[float] | Array) -> list[float]:
     row = np.asarray(pvalues, dtype=np.float64)
     if row.ndim != 1 or not len(row) or not ((row >= 0) & (row <= 1)).all():
         raise EvaluationError(f"Holm's correction needs p-values in 0..1, found {row.tolist()}")
-    try:
-        from statsmodels.stats.multitest import multipletests
-    except ImportError:
-        raise MissingExtraError("statsmodels", "statistics") from None
-    return [float(p) for p in multipletests(row, method="holm")[1]]
+    order = np.argsort(row, kind="stable")
+    steps = row[order] * (len(row) - np.arange(len(row)))
+    adjusted = np.empty(len(row))
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted.tolist()
 
 
 def mcnemar(gold: Values, a: Values, b: Values, *, exact: bool = True) -> Test:

@@ -18,7 +18,7 @@ from likewise.evaluation.aggregate import aggregate
 from likewise.evaluation.metrics import get_metric
 from likewise.evaluation.protocol import Protocol
 from likewise.evaluation.results import TaskResult
-from likewise.records import Record, Relation
+from likewise.records import Record, Relation, nearest_labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,7 @@ class TaskRows:
 
     def measure(self, predicted: NDArray[Any]) -> TaskResult:
         """The task's result for one prediction per row, shape (n,)."""
+        predicted = self._comparable(predicted)
         metric, how = self.metric.name, self.protocol.aggregation
         try:
             found = aggregate(metric, how, gold=self.gold, predicted=predicted, subsets=self.subsets)
@@ -98,6 +99,16 @@ class TaskRows:
             fingerprint=fingerprint(self.records, self.task.relation_name),
             missing=self.missing,
         )
+
+    def _comparable(self, predicted: NDArray[Any]) -> NDArray[Any]:
+        """Answers as the metric compares them; a number on an ordered scale becomes its nearest label."""
+        if predicted.dtype.kind == "O":
+            predicted = np.asarray(predicted.tolist())
+        relation = self.task.relation
+        numbers = self.metric.kind == "labels" and predicted.dtype.kind == "f"
+        if numbers and isinstance(relation, Relation) and relation.kind == "ordered":
+            return np.asarray(nearest_labels(relation, predicted))
+        return predicted
 
     def _gold(self) -> NDArray[Any]:
         values = [record.values[self.task.relation_name] for record in self.records]

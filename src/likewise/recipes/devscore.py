@@ -62,6 +62,8 @@ def settle_cosines(model: PairModel, sets: Sequence[DevSet], *, precision: str =
     free = {o.relation.name: o for o in reversed(model.objectives) if o.head in ("cosine", "contrast")}
     for objective in free.values():
         head = model.heads[objective.head_key]
+        if isinstance(head, CosineHead):
+            head.set_line(1.0, 0.0)  # a line of an earlier stage no longer holds
         rows = [
             r
             for entry in sets
@@ -75,9 +77,9 @@ def settle_cosines(model: PairModel, sets: Sequence[DevSet], *, precision: str =
             encode_texts(model.encoder, [r.texts[side] for r in rows], precision=precision) for side in (0, 1)
         )
         cosine = (u * v).sum(1) / np.maximum(np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1), 1e-12)
-        slope, offset = np.polyfit(cosine.astype(np.float64), gold, 1)
+        slope = float(np.cov(cosine, gold)[0, 1] / max(float(cosine.var(ddof=1)), 1e-12))
         if slope > 0:
-            head.set_line(float(slope), float(offset))
+            head.set_line(slope, float(gold.mean() - slope * cosine.mean()))
 
 
 def _set_numbers(
@@ -95,9 +97,8 @@ def _set_numbers(
                 model, relation, metric, stage.select_source, [gold[row] for row in seen], u[seen], v[seen]
             )
         except EvaluationError:
-            # Early in training a head may still answer one constant; that step cannot win, and must not end
-            # the run.
-            numbers[f"{metric} {relation.name} {entry.name}"] = 0.0
+            # Early in training a head may still answer one constant: the worst value, not the end of the run.
+            numbers[f"{metric} {relation.name} {entry.name}"] = -1.0
     return numbers
 
 

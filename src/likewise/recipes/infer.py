@@ -28,9 +28,10 @@ def infer_document(
     declared: Sequence[str] = (),
     text_a: str | None = None,
     text_b: str | None = None,
+    data_dir: str | Path | None = None,
 ) -> dict[str, Any]:
     """A recipe document for one table of rated pairs; `name` is what the recipe calls the table."""
-    relations = infer_relations(source, declared=declared, text_a=text_a, text_b=text_b)
+    relations = infer_relations(source, declared=declared, text_a=text_a, text_b=text_b, data_dir=data_dir)
     if not relations:
         raise DataError(
             [Problem(name, "has no column that looks like a rating", "name one: --relation similarity:0..5")]
@@ -100,8 +101,8 @@ def to_toml(document: Mapping[str, Any]) -> str:
 
 
 def recipe_toml(recipe: Recipe) -> str:
-    """A validated recipe as TOML, with only what differs from the defaults."""
-    return to_toml(recipe.model_dump(mode="json", exclude_defaults=True))
+    """A validated recipe as TOML, with what was said and without what was left to defaults."""
+    return to_toml(recipe.model_dump(mode="json", exclude_unset=True))
 
 
 def _without_none(value: Any) -> Any:

@@ -25,7 +25,7 @@ from likewise.recipes.schema import Recipe
 from likewise.recipes.stages import StageData, load_stage
 from likewise.store import save_model
 from likewise.training.callbacks import FitEvent
-from likewise.training.fit import FitReport, fit, plan
+from likewise.training.fit import FitReport, check_trackers, fit, plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,7 @@ def run_recipe(
     overwrite: bool = False,
 ) -> RunReport:
     """Train every stage and write the model folder; `output` None keeps the model in memory only."""
+    check_trackers(context.trackers)
     folder, work = _folders(output, resume=resume, overwrite=overwrite)
     stages = [load_stage(recipe, number, context=context) for number in range(len(recipe.stage))]
     model = start_model(recipe, stages, context)

@@ -64,7 +64,10 @@ def load_stage(recipe: Recipe, number: int, *, context: RunContext) -> StageData
         raise DataError(f"stage {number}: no training pairs are left")
     weights = [spec.weight for spec, part in train for _ in part]
     groups = [number for number, (_, part) in enumerate(train) for _ in part]
-    sets = tuple(DevSet(short_name(spec.source), part) for spec, part in dev)
+    names = [short_name(spec.source) for spec, _ in dev]
+    if len(set(names)) < len(names):
+        names = [f"{spec.source} ({place})" for place, (spec, _) in enumerate(dev)]
+    sets = tuple(DevSet(name, part) for name, (_, part) in zip(names, dev, strict=True))
     if not sets:
         chosen, clean = split_rows(records, stage.dev_share, recipe.seed)
         sets = (DevSet("split-off dev", [records[row] for row in sorted(chosen)]),)

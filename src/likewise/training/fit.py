@@ -24,6 +24,7 @@ from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from likewise.data import write_json_aside
 from likewise.encoders.features import TextFeatures
+from likewise.errors import UsageError
 from likewise.methods.pairs import PairModel
 from likewise.records import Record
 from likewise.training.callbacks import Evaluate, FitEvent, RunState, SeedSteps, SelectAndSave, best_file
@@ -132,12 +133,25 @@ def fit(
     return report
 
 
+def check_trackers(trackers: Sequence[str]) -> None:
+    """Refuse a tracker that the Trainer does not know, by name, before anything is written."""
+    from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
+
+    for name in trackers:
+        if name not in INTEGRATION_TO_CALLBACK:
+            known = ", ".join(sorted(INTEGRATION_TO_CALLBACK))
+            raise UsageError(f"tracker {name!r} is not one of {known}")
+
+
 def plan(
     model: PairModel, records: Sequence[Record], settings: FitSettings, weights: Sequence[float] | None = None
 ) -> FitPlan:
     """Count steps without training: what is printed before step 0 and by --dry-run."""
     names = tuple(relation.name for relation in model.relations)
     lengths = [max(len(text) for text in record.texts) for record in records]
+    if settings.token_budget is not None:
+        features = TextFeatures(model.encoder)
+        lengths = [max(features.length(text) for text in record.texts) for record in records]
     updates = math.ceil(len(StepSampler(lengths, names, settings, weights=weights)) / settings.accumulation)
     return FitPlan(len(records), updates, settings.max_steps or math.ceil(updates * settings.epochs), names)
 
@@ -176,7 +190,9 @@ def _prepare(
 
 def _arguments(settings: FitSettings, run: Path) -> TrainingArguments:
     if "tensorboard" in settings.trackers:
-        os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(run / "tensorboard"))
+        # Beside the run folder, which is removed when the model is complete.
+        name = f"{run.parent.name.removesuffix('.run')}-{run.name}"
+        os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(Path("runs") / "tensorboard" / name))
     arguments = TrainingArguments(
         output_dir=str(run),
         per_device_train_batch_size=settings.batch_size,
