@@ -237,3 +237,11 @@ def test_cosine_of_a_ranking_loss_is_settled_on_the_relations_scale(tiny_encoder
     assert abs(answers.mean() - gold.mean()) < 0.3
     inside = (answers > 0) & (answers < 5)
     assert spearman(answers[inside], cosines[inside]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("rows", "batch", "epochs"), [(60, 16, 20), (500, 16, 5), (3000, 64, 4)])
+def test_inferred_recipe_gives_small_tables_enough_steps(tmp_path, rows, batch, epochs):
+    lines = "".join(f"the dog {i},a cat {i},{i % 6}\n" for i in range(rows))
+    (tmp_path / "p.csv").write_text(f"text_a,text_b,similarity\n{lines}", encoding="utf8")
+    stage = make_recipe(str(tmp_path / "p.csv"), relations=["similarity:0..5"])[0].stage[0]
+    assert (stage.batch_size, stage.epochs) == (batch, epochs)

@@ -6,18 +6,21 @@ each over [u*v; |u−v|; cos], trained together (multi-label).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from likewise.data import infer_relations
+from likewise.data import count_rows, infer_relations
 from likewise.errors import DataError, Problem
 from likewise.recipes.reading import shipped_document
 from likewise.recipes.schema import Recipe
 from likewise.records import Relation
 
+# Below so many rows batches are small and epochs many, until about so many pairs were seen.
+_FEW, _FEW_PAIRS_SEEN = 1000, 2500
 _STAGE_KEYS = ("objective", "data", "dev", "filter_against", "name")
 
 
@@ -41,7 +44,7 @@ def infer_document(
     stage = {
         "name": "pairs",
         "data": [entry],
-        **_stage_defaults(relations),
+        **_stage_defaults(relations, count_rows(source)),
         "objective": _objectives(relations),
     }
     return {
@@ -54,17 +57,14 @@ def infer_document(
     }
 
 
-def _stage_defaults(relations: Sequence[Relation]) -> dict[str, Any]:
+def _stage_defaults(relations: Sequence[Relation], rows: int | None) -> dict[str, Any]:
     shipped = shipped_document("similarity")["stage"][0]
     settings = {key: value for key, value in shipped.items() if key not in _STAGE_KEYS}
     if not _alone(relations):
-        settings |= {
-            "epochs": 10,
-            "batch_size": 16,
-            "order": "length",
-            "learning_rate": 5e-5,
-            "head_learning_rate": 1e-3,
-        }
+        settings |= {"batch_size": 16, "order": "length", "learning_rate": 5e-5, "head_learning_rate": 1e-3}
+    if rows is not None and rows < _FEW:
+        # A few hundred pairs in the shipped batches and epochs would be a handful of steps.
+        settings |= {"batch_size": 16, "epochs": min(20, max(4, math.ceil(_FEW_PAIRS_SEEN / max(1, rows))))}
     return settings
 
 
