@@ -174,6 +174,16 @@ def test_evaluate_by_head_measures_classes_and_ordered_labels(
     assert 0 <= likewise.evaluate(ordered, Suite("one", (task,)), source="head").tasks[0].value <= 100
 
 
+def test_evaluate_by_head_refuses_a_relation_the_model_does_not_answer(folder, tiny_pairs):
+    from likewise.evaluation.suites import Suite
+    from likewise.evaluation.tasks import Task
+    from likewise.records import Relation
+
+    task = Task("typo", file=tiny_pairs, relation=Relation.graded("similarty", 0, 5))
+    with pytest.raises(UsageError, match="asks for 'similarty', the model's heads answer similarity, topic"):
+        likewise.evaluate(folder, Suite("mine", (task,)), source="head", device="cpu")
+
+
 def test_train_with_a_last_batch_too_small_to_correlate(tiny_encoder):
     rows = [(f"the dog {i}", f"a cat {i}", i % 6) for i in range(74)]
     frame = [{"text_a": a, "text_b": b, "similarity": float(s)} for a, b, s in rows]

@@ -19,6 +19,7 @@ from likewise.recipes.infer import infer_document
 from likewise.recipes.reading import Overrides, parse_override, read_recipe, recipe_from, shipped_recipes
 from likewise.recipes.run import RunContext, run_recipe
 from likewise.recipes.schema import Recipe
+from likewise.records import Relation
 from likewise.training.callbacks import FitEvent
 
 MEMORY = "table"
@@ -155,6 +156,8 @@ def evaluate(
     protocol = Protocol(metric=metric, aggregation=aggregation, source=source)  # type: ignore[arg-type]
 
     folder = None if data_dir is None else Path(data_dir)
+    if source == "head":
+        _require_relations(predictor, chosen)
 
     def scorer(pairs: list[tuple[str, str]], relations: list[str]) -> Any:
         if source == "cosine":
@@ -166,6 +169,21 @@ def evaluate(
         recipe = str((predictor.about.get("recipe") or {}).get("name", ""))
         log_test_run(result, model=str(predictor.about.get("name", "")), recipe=recipe)
     return result
+
+
+def _require_relations(predictor: Predictor, suite: Suite) -> None:
+    """Refuse a relation that a user's own suite names and the model does not answer: likely a slip.
+
+    Tasks on named corpora may have another name for the same thing (SICK's relatedness).
+    """
+    known = [relation.name for relation in predictor.relations]
+    for task in suite.tasks:
+        if isinstance(task.relation, Relation) and task.relation.name not in known:
+            raise UsageError(
+                f"task {task.name!r} asks for {task.relation.name!r}, "
+                f"the model's heads answer {', '.join(known)}; "
+                "correct the suite's relation, or use --source cosine"
+            )
 
 
 def _head_answers(
