@@ -244,10 +244,10 @@ def test_scoring_a_long_file_stays_in_bounded_memory(tiny_vectors, tmp_path):
 
     average_encoder(tiny_vectors, device="cpu").save(str(tmp_path / "model"), create_model_card=False)
     script = (
-        "import resource, sys; sys.argv = ['likewise', *sys.argv[1:]]\n"
+        "import atexit, resource, sys; sys.argv = ['likewise', *sys.argv[1:]]\n"
+        "atexit.register(lambda: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))\n"
         "from likewise.cli import main\n"
-        "main()\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        "main()"
     )
     peaks = []
     for rows in (20_000, 300_000):
