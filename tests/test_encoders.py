@@ -158,3 +158,17 @@ def test_vector_cache_stays_bounded():
 
 def test_text_key_is_the_pinned_one():
     assert text_key("Ａ man’s  DOG, 3.2!") == "amansdog32"
+
+
+def test_load_encoder_refuses_pickled_weights(tiny_encoder, tmp_path):
+    import shutil
+
+    from safetensors.torch import load_file
+
+    shutil.copytree(tiny_encoder, tmp_path / "pickled")
+    weights = next((tmp_path / "pickled").rglob("model.safetensors"))
+    torch.save(load_file(weights), weights.with_name("pytorch_model.bin"))
+    load_encoder(tmp_path / "pickled", device="cpu")  # safetensors beside it: the pickle is never opened
+    weights.unlink()
+    with pytest.raises(ModelError, match="pickled weights"):
+        load_encoder(tmp_path / "pickled", device="cpu")

@@ -106,7 +106,7 @@ class Relation:
     def parse(cls, text: str) -> Self:
         """Read the command line's form: `similarity:0..5`, `actor:-2..2`, `entailment:no|maybe|yes`.
 
-        `NAME:classes` has no labels yet; readers that see the data fill them in (`data.columns`).
+        `NAME:classes` has no labels yet; readers that see the data fill them in (`data.ratings`).
         """
         name, colon, spec = text.partition(":")
         if not colon or not name or not spec:

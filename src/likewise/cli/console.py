@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -96,8 +95,3 @@ class TrainingView:
                 f"{name} {value:.4f}" for name, value in event.values.items() if name != "score"
             )
             note(f"  step {event.step:,}/{event.total:,}: dev {event.values['score']:.4f}  ({details})")
-
-
-def is_piped() -> bool:
-    """Whether standard input is not a terminal."""
-    return not sys.stdin.isatty()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
@@ -25,7 +26,12 @@ def load_encoder(
     """Load an encoder by folder, hub id or 'default'; no code from the checkpoint is ever run."""
     check_device(device)
     where = resolve(name)
-    encoder = _loading(where, lambda: SentenceTransformer(where, device=device, trust_remote_code=False))
+    options: dict[str, Any] = {"device": device, "trust_remote_code": False}
+    if os.path.isdir(where):
+        refuse_pickles(Path(where))
+    else:
+        options["model_kwargs"] = {"use_safetensors": True}
+    encoder = _loading(where, lambda: SentenceTransformer(where, **options))
     if max_length is not None:
         encoder.max_seq_length = max_length
     if not encoder.get_embedding_dimension():
@@ -61,6 +67,15 @@ def _load_message(where: str, error: Exception) -> str:
     if not os.path.isdir(where):
         remedy = "check the spelling, the network, or give a local folder"
     return f"{where}: cannot be loaded as an encoder ({reason}); {remedy}"
+
+
+def refuse_pickles(folder: Path) -> None:
+    """Stop before a library opens pickled weights, which can run code; safetensors beside them is used."""
+    for file in folder.rglob("pytorch_model*.bin"):
+        if not any(file.parent.glob("*.safetensors")):
+            raise ModelError(
+                f"{file}: pickled weights are not read; convert them to safetensors, or take a newer model"
+            )
 
 
 def freeze_unused(encoder: SentenceTransformer) -> None:

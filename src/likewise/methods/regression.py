@@ -15,46 +15,14 @@ their boundary treatments there. Shipped recipes: regression-nli, regression-sts
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import UsageError
-from likewise.methods.pairs import Objective
-from likewise.records import Relation, nearest_labels
+from likewise.records import Relation
 
-NLI_LABELS = ("contradiction", "neutral", "entailment")
-PAPER_PAIRING = ("u", "v", "absdiff")
-# (k, x0) of the paper's Table 4, by stage and loss; the BERT column.
-PAPER_ZONES = {
-    ("nli", "translated_relu"): (2.5, 0.25),
-    ("nli", "smooth_k2"): (2.0, 0.25),
-    ("sts", "smooth_k2"): (4.0, 0.25),
-}
 # Four processes of batch 16 shared a schedule planned for one: see `rate_factor`.
 CODE_PROCESSES = 4
-
-
-def nli_relation(positions: Sequence[float] = (0.0, 1.0, 2.0), name: str = "entailment") -> Relation:
-    """NLI's three labels in order of closeness, at any increasing positions."""
-    return Relation.ordered(
-        name, NLI_LABELS, positions, description="does the second text follow from the first?"
-    )
-
-
-def objective(
-    relation: Relation, loss: str = "smooth_k2", *, pairing: Sequence[str] = PAPER_PAIRING, **options: Any
-) -> Objective:
-    """The paper's objective, or one of its baselines (mse, l1, cross_entropy), on one relation.
-
-    x0 must leave the zones of neighbouring labels apart: 0 ≤ x0 ≤ half the smallest label spacing.
-    """
-    if loss in ("smooth_k2", "translated_relu"):
-        check_zone(relation, float(options.get("x0", 0.25)))
-    head = "classes" if loss == "cross_entropy" else "scalar"
-    return Objective(relation, head, loss, pairing=tuple(pairing), options=options)
 
 
 def check_zone(relation: Relation, x0: float) -> None:
@@ -84,12 +52,3 @@ def rate_factor(step: int, total: int, *, schedule: str, warmup: float = 0.2) ->
     if step < rising:
         return step / rising
     return max(0.0, (planned - step) / max(1, planned - rising))
-
-
-def rounded_accuracy(relation: Relation, gold: Sequence[str], scores: NDArray[np.float64]) -> float:
-    """Share of pairs whose score is nearest to the gold label, in 0..1.
-
-    The regression's answer to cross-entropy.
-    """
-    nearest = nearest_labels(relation, scores)
-    return float(np.mean([one == other for one, other in zip(gold, nearest, strict=True)]))
