@@ -10,6 +10,7 @@ import pytest
 
 import likewise
 from likewise.errors import RecipeError
+from likewise.experiments import run_experiments
 from likewise.experiments.schema import read_experiment
 
 
@@ -67,7 +68,7 @@ def test_experiment_runs_the_grid_on_dev_and_final_cells_on_test(files, tmp_path
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 4
     assert "p: Welch against MSE" in result.to_text()
     assert result.to_dict()["settings"][1]["interval"]["average"]
-    arrays = np.load(next((tmp_path / "out").glob("pearson-*.npz")), allow_pickle=False)
+    arrays = np.load(next((tmp_path / "out").glob("small-*.npz")), allow_pickle=False)
     assert arrays["cosine/pairs"].shape == (40,)
 
 
@@ -77,7 +78,7 @@ def test_experiment_cells_that_are_done_are_not_run_again(files, tmp_path):
     again = likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
     assert told == []
     assert again.to_dict() == first.to_dict()
-    sorted((tmp_path / "out").glob("mse-*.json"))[0].unlink()
+    sorted((tmp_path / "out").glob("*.json"))[0].unlink()
     likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
     assert len(told) == 1
 
@@ -89,6 +90,21 @@ def test_experiment_cell_changes_with_the_recipes_content(files, tmp_path):
     told = []
     likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
     assert len(told) == 8
+
+
+def test_experiments_share_the_trainings_that_are_the_same(files, tmp_path):
+    other = tmp_path / "other.toml"
+    other.write_text(
+        files.read_text()
+        .replace('name = "MSE"', 'name = "another name"')
+        .replace("seeds = [1, 2]", "seeds = [1]")
+        .replace('baseline = "MSE"', "")
+    )
+    told = []
+    first, second = run_experiments([files, other], tmp_path / "out", device="cpu", tell=told.append)
+    assert len(told) == 8
+    assert second.rows[0].setting == "another name"
+    assert second.rows[0].numbers["average"] == first.rows[0].numbers["average"][:1]
 
 
 @pytest.mark.slow

@@ -12,15 +12,17 @@ from likewise.cli.console import counting, note, out, quiet_libraries
 
 
 def experiment(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE.toml", help="The experiment: recipe, settings, seeds, grid.")
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE.toml...", help="Experiments: recipe, settings, seeds, grid.")
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", help="Folder of the cells' results; runs/NAME if left out.")
-    ] = None,
+        Path,
+        typer.Option("--output", help="Folder of the cells' results; experiments share the cells in it."),
+    ] = Path("runs/cells"),
     workers: Annotated[int, typer.Option("--workers", min=1, help="Cells trained side by side.")] = 1,
     summary: Annotated[
-        Path | None, typer.Option("--summary", help="Also write the summary as JSON to this file.")
+        Path | None,
+        typer.Option("--summary", help="Also write FOLDER/NAME.json per experiment.", metavar="FOLDER"),
     ] = None,
     device: options.Device = None,
     precision: options.Precision = "fp32",
@@ -35,11 +37,11 @@ def experiment(
     import json
 
     from likewise.data import write_json_aside
-    from likewise.experiments import experiment as run
+    from likewise.experiments import run_experiments
 
     with counting("cells", "cells", None) as advance:
-        result = run(
-            file,
+        results = run_experiments(
+            files,
             output=output,
             workers=workers,
             device=device,
@@ -48,10 +50,13 @@ def experiment(
             progress=advance,
             tell=note,
         )
-    if summary is not None:
-        write_json_aside(summary, result.to_dict())
-        note(f"written: {summary}")
+    for result in results:
+        if summary is not None:
+            summary.mkdir(parents=True, exist_ok=True)
+            write_json_aside(summary / f"{result.name}.json", result.to_dict())
+            note(f"written: {summary / result.name}.json")
+        if not as_json:
+            out.print(result.to_text(), markup=False)
     if as_json:
-        out.print_json(json.dumps(result.to_dict()))
-    else:
-        out.print(result.to_text(), markup=False)
+        documents = [result.to_dict() for result in results]
+        out.print_json(json.dumps(documents[0] if len(files) == 1 else documents))

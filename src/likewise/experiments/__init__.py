@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
@@ -28,56 +28,57 @@ def experiment(
     tell: Callable[[str], None] = lambda line: None,
 ) -> ExperimentResult:
     """Run an experiment file: grid on dev first, then the chosen point of every setting with all seeds."""
-    plan = read_experiment(Path(file))
-    folder = Path(output) if output is not None else Path("runs") / plan.name
+    return run_experiments(
+        [file],
+        output,
+        workers=workers,
+        device=device,
+        precision=precision,
+        data_dir=data_dir,
+        progress=progress,
+        tell=tell,
+    )[0]
+
+
+def run_experiments(
+    files: Sequence[str | Path],
+    output: str | Path | None = None,
+    *,
+    workers: int = 1,
+    device: str | None = None,
+    precision: str = "fp32",
+    data_dir: str | Path | None = None,
+    progress: Callable[[int], None] | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> list[ExperimentResult]:
+    """Run several experiment files over one pool of workers; a training they share is run once."""
+    folder = Path(output) if output is not None else Path("runs") / "cells"
     folder.mkdir(parents=True, exist_ok=True)
-    runner = _Runner(
-        plan, folder, workers, device, precision, None if data_dir is None else str(data_dir), progress, tell
-    )
-    chosen, grid = runner.choose()
-    rows = [
-        (start, setting, chosen[start.name, setting.name]) for start in plan.start for setting in plan.setting
-    ]
-    final = [
-        [runner.cell(start, setting, point, seed) for seed in plan.seeds] for start, setting, point in rows
-    ]
-    runner.run([cell for cells in final for cell in cells])
-    made = tuple(
-        _row(start.name, setting.name, point, [runner.read(cell) for cell in cells])
-        for (start, setting, point), cells in zip(rows, final, strict=True)
-    )
-    sample = runner.read(final[0][0])
-    about = {
-        "versions": sample["versions"],
-        "device": sample["device"],
-        "precision": precision,
-        "fingerprints": {s["name"]: s["fingerprints"] for s in sample["stages"]},
-        "suite": plan.suite,
-        "base": plan.base,
-    }
-    baseline = plan.baseline or plan.setting[0].name
-    return ExperimentResult(plan.name, plan.description, plan.recipe, baseline, made, grid, about)
+    where = None if data_dir is None else str(data_dir)
+    plans = [_Plan(read_experiment(Path(file)), device, precision, where) for file in files]
+    runner = _Runner(folder, workers, progress, tell)
+    # Rows without a grid need not wait for the grids of the others.
+    runner.run([cell for plan in plans for cell in (*plan.grid_cells(), *plan.settled_cells())])
+    for plan in plans:
+        plan.choose(runner.read)
+    runner.run([cell for plan in plans for row in plan.final_cells() for cell in row])
+    return [plan.result(runner.read) for plan in plans]
 
 
-class _Runner:
-    """Runs cells side by side and reads their files."""
+Read = Callable[[Cell], dict[str, Any]]
 
-    def __init__(
-        self,
-        plan: Experiment,
-        folder: Path,
-        workers: int,
-        device: str | None,
-        precision: str,
-        data_dir: str | None,
-        progress: Callable[[int], None] | None,
-        tell: Callable[[str], None],
-    ) -> None:
-        self._plan, self._folder, self._workers = plan, folder, workers
+
+class _Plan:
+    """One experiment file: which cells it needs, which grid points it chose, what table comes out."""
+
+    def __init__(self, plan: Experiment, device: str | None, precision: str, data_dir: str | None) -> None:
+        self._plan = plan
         self._device, self._precision, self._data_dir = device, precision, data_dir
-        self._progress, self._tell = progress, tell
+        self._rows = [(start, setting) for start in plan.start for setting in plan.setting]
+        self._chosen = {_name(row): plan.points(row[1])[0] for row in self._rows}
+        self._grid: list[dict[str, Any]] = []
 
-    def cell(
+    def _cell(
         self, start: Start, setting: Setting, point: dict[str, Any], seed: int, *, measure: bool = True
     ) -> Cell:
         """The cell of a setting at a grid point with a seed; grid cells are not measured on test data."""
@@ -97,33 +98,94 @@ class _Runner:
             self._data_dir,
         )
 
-    def choose(self) -> tuple[dict[tuple[str, str], dict[str, Any]], list[dict[str, Any]]]:
-        """The grid point with the best mean dev score, per row, and the whole search for the record."""
+    def _tried(self) -> list[tuple[Start, Setting, dict[str, Any], list[Cell]]]:
+        """Every grid point of the rows that have a choice, with its cells."""
         seeds = self._plan.grid_seeds or self._plan.seeds[:1]
-        rows = [(start, setting) for start in self._plan.start for setting in self._plan.setting]
-        tried = [
-            (start, setting, point, [self.cell(start, setting, point, seed, measure=False) for seed in seeds])
-            for start, setting in rows
+        return [
+            (
+                start,
+                setting,
+                point,
+                [self._cell(start, setting, point, seed, measure=False) for seed in seeds],
+            )
+            for start, setting in self._rows
             for point in self._plan.points(setting)
-            if len(self._plan.points(setting)) > 1
+            if self._has_grid(setting)
         ]
-        self.run([cell for *_, cells in tried for cell in cells])
-        chosen = {(start.name, setting.name): self._plan.points(setting)[0] for start, setting in rows}
-        best: dict[tuple[str, str], float] = {}
-        record = []
-        for start, setting, point, cells in tried:
-            dev = [float(self.read(cell)["dev"]) for cell in cells]
-            mean = sum(dev) / len(dev)
-            record.append({"start": start.name, "setting": setting.name, "point": point, "dev": dev})
-            if mean > best.get((start.name, setting.name), float("-inf")):
-                best[start.name, setting.name], chosen[start.name, setting.name] = mean, point
-        return chosen, record
 
-    def run(self, cells: Sequence[Cell]) -> None:
-        """Run the cells that have no file yet."""
-        waiting = [cell for cell in cells if not (self._folder / f"{cell.key}.json").is_file()]
+    def _has_grid(self, setting: Setting) -> bool:
+        return len(self._plan.points(setting)) > 1
+
+    def grid_cells(self) -> list[Cell]:
+        """Cells that choose: trained, looked at on dev, never measured on test data."""
+        return [cell for *_, cells in self._tried() for cell in cells]
+
+    def settled_cells(self) -> list[Cell]:
+        """Final cells of the rows that have nothing to choose."""
+        rows = zip(self._rows, self.final_cells(), strict=True)
+        return [cell for (_, setting), cells in rows if not self._has_grid(setting) for cell in cells]
+
+    def final_cells(self) -> list[list[Cell]]:
+        """Per row one cell per seed, at the chosen grid point."""
+        return [
+            [self._cell(*row, self._chosen[_name(row)], seed) for seed in self._plan.seeds]
+            for row in self._rows
+        ]
+
+    def choose(self, read: Read) -> None:
+        """Per row the grid point with the best mean dev score; the whole search is kept for the record."""
+        best: dict[tuple[str, str], float] = {}
+        for start, setting, point, cells in self._tried():
+            dev = [float(read(cell)["dev"]) for cell in cells]
+            mean = sum(dev) / len(dev)
+            self._grid.append({"start": start.name, "setting": setting.name, "point": point, "dev": dev})
+            name = _name((start, setting))
+            if mean > best.get(name, float("-inf")):
+                best[name], self._chosen[name] = mean, point
+
+    def result(self, read: Read) -> ExperimentResult:
+        """The table, from the files of the final cells."""
+        plan, final = self._plan, self.final_cells()
+        made = tuple(
+            _row(*_name(row), self._chosen[_name(row)], [read(cell) for cell in cells])
+            for row, cells in zip(self._rows, final, strict=True)
+        )
+        sample = read(final[0][0])
+        about = {
+            "versions": sample["versions"],
+            "device": sample["device"],
+            "precision": self._precision,
+            "fingerprints": {s["name"]: s["fingerprints"] for s in sample["stages"]},
+            "suite": plan.suite,
+            "base": plan.base,
+        }
+        baseline = plan.baseline or plan.setting[0].name
+        return ExperimentResult(plan.name, plan.description, plan.recipe, baseline, made, self._grid, about)
+
+
+def _name(row: tuple[Start, Setting]) -> tuple[str, str]:
+    return row[0].name, row[1].name
+
+
+class _Runner:
+    """Runs cells side by side and reads their files."""
+
+    def __init__(
+        self,
+        folder: Path,
+        workers: int,
+        progress: Callable[[int], None] | None,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._folder, self._workers = folder, workers
+        self._progress, self._tell = progress, tell
+
+    def run(self, cells: Iterable[Cell]) -> None:
+        """Run the cells that have no file yet, each once."""
+        distinct = {cell.key: cell for cell in cells}
+        waiting = [cell for key, cell in distinct.items() if not self._file(key).is_file()]
         if self._progress is not None:
-            self._progress(len(cells) - len(waiting))
+            self._progress(len(distinct) - len(waiting))
         if self._workers == 1 or len(waiting) <= 1:
             for cell in waiting:
                 self._finished(cell, run_cell(cell, self._folder))
@@ -133,6 +195,9 @@ class _Runner:
             futures = {pool.submit(run_cell, cell, self._folder): cell for cell in waiting}
             for future in as_completed(futures):
                 self._finished(futures[future], future.result())
+
+    def _file(self, key: str) -> Path:
+        return self._folder / f"{key}.json"
 
     def _finished(self, cell: Cell, path: Path) -> None:
         found = json.loads(path.read_text(encoding="utf8"))
@@ -146,7 +211,7 @@ class _Runner:
 
     def read(self, cell: Cell) -> dict[str, Any]:
         """What a finished cell wrote."""
-        document: dict[str, Any] = json.loads((self._folder / f"{cell.key}.json").read_text(encoding="utf8"))
+        document: dict[str, Any] = json.loads(self._file(cell.key).read_text(encoding="utf8"))
         return document
 
 

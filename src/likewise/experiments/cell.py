@@ -38,10 +38,14 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """A short name that changes with anything that changes the numbers."""
-        content = {k: v for k, v in asdict(self).items() if k not in ("data_dir", "device")}
+        """A short name that changes with anything that changes the numbers, and with nothing else.
+
+        Experiments that share a folder share the cells that are the same training, whatever they call it.
+        """
+        aside = ("setting", "overrides", "data_dir", "device")
+        content = {k: v for k, v in asdict(self).items() if k not in aside}
         digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
-        stem = "".join(c if c.isalnum() else "-" for c in self.setting.lower()).strip("-")[:40]
+        stem = "".join(c if c.isalnum() else "-" for c in str(self.recipe["name"]).lower()).strip("-")[:40]
         return f"{stem}-{digest}-s{self.seed}"
 
 
