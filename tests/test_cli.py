@@ -163,6 +163,7 @@ BAD = {
     "missing column": ("p.csv", b"one,two,similarity\nx,y,1\n", "--text-a"),
     "non-numeric score": ("p.csv", (HEADER + GOOD + "a,b,high\n").encode(), "p.csv:22"),
     "out-of-range score": ("p.csv", (HEADER + GOOD + "a,b,7.5\n").encode(), "p.csv:22"),
+    "NaN": ("p.csv", (HEADER + GOOD + "a,b,nan\n").encode(), "p.csv:22: similarity is NaN"),
     "empty text": ("p.csv", (HEADER + GOOD + ",b,2\n").encode(), "p.csv:22"),
     "one-column tsv": ("p.tsv", (HEADER + GOOD).encode(), "p.tsv"),
     "wrong encoding": ("p.csv", (HEADER + GOOD + "café,b,2\n").encode("latin-1"), "UTF-8"),

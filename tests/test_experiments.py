@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import likewise
-from likewise.errors import RecipeError
+from likewise.errors import EvaluationError, RecipeError
 from likewise.experiments import run_experiments
 from likewise.experiments.schema import read_experiment
 
@@ -143,3 +143,59 @@ def test_experiment_files_of_the_repository_build(file):
                 recipe = read_recipe(setting.recipe or plan.recipe, overrides=changes)
                 for number in range(len(recipe.stage)):
                     assert build_objectives(recipe, number)
+
+
+def test_experiment_goes_on_past_a_failing_cell_and_names_it(files, tmp_path):
+    text = files.read_text()
+    files.write_text(
+        text.replace(
+            'set = { "stage.0.objective.0.loss" = "pearson" }', 'set = { "encoder" = "no-such-folder/x/y" }'
+        )
+    )
+    told = []
+    with pytest.raises(EvaluationError, match=r"2 of 4 cells failed:\nPearson seed 1: .*no-such-folder"):
+        likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
+    assert sum(line.startswith("FAILED Pearson") for line in told) == 2
+    assert len(list((tmp_path / "out").glob("*.json"))) == 2  # the other setting's cells are there
+
+
+def test_experiment_class_head_is_judged_by_cosine_and_accuracy_alone(tmp_path, tiny_encoder, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_TEST_LOG", str(tmp_path / "log.jsonl"))
+    rows = "".join(f"the cat {i},a dog {i},{('no', 'yes')[i % 2]}\n" for i in range(16))
+    (tmp_path / "pairs.csv").write_text(f"text_a,text_b,follows\n{rows}")
+    numbers = "".join(
+        f"the {animal} {i},a dog {i},{i % 6}\n" for i, animal in enumerate(("cat", "dog", "man") * 5)
+    )
+    (tmp_path / "rated.csv").write_text(f"text_a,text_b,similarity\n{numbers}")
+    (tmp_path / "suite.toml").write_text(
+        f'name = "s"\n[[task]]\nname = "t"\nfile = "{tmp_path}/rated.csv"\nrelation = "similarity:0..5"\n'
+    )
+    (tmp_path / "recipe.toml").write_text(
+        f"""
+name = "classes"
+encoder = "{tiny_encoder}"
+[relation.follows]
+kind = "ordered"
+labels = ["no", "yes"]
+[[stage]]
+data = [{{ source = "{tmp_path}/pairs.csv" }}]
+objective = [{{ relation = "follows", head = "classes", loss = "cross_entropy" }}]
+max_steps = 1
+batch_size = 8
+"""
+    )
+    path = tmp_path / "e.toml"
+    path.write_text(
+        f"""
+name = "e"
+recipe = "{tmp_path}/recipe.toml"
+suite = "{tmp_path}/suite.toml"
+seeds = [1]
+sources = ["cosine", "head"]
+[[setting]]
+name = "cross-entropy"
+"""
+    )
+    row = likewise.experiment(path, tmp_path / "out", device="cpu").rows[0]
+    assert "average" in row.numbers
+    assert "head average" not in row.numbers

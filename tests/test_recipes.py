@@ -239,6 +239,19 @@ def test_cosine_of_a_ranking_loss_is_settled_on_the_relations_scale(tiny_encoder
     assert spearman(answers[inside], cosines[inside]) == pytest.approx(1.0)
 
 
+def test_settling_leaves_out_ratings_borrowed_from_another_scale(tiny_encoder):
+    from likewise.encoders.sentence import load_encoder
+    from likewise.methods.pairs import Objective, PairModel
+    from likewise.recipes.devscore import DevSet, settle_cosines
+
+    follows = Relation.ordered("follows", ("no", "yes"))
+    model = PairModel(load_encoder(tiny_encoder), [Objective(follows, "contrast", "infonce")])
+    borrowed = [Record((f"the cat {i}", f"a dog {i}"), {"follows": i / 2}) for i in range(8)]
+    settle_cosines(model, [DevSet("borrowed", borrowed)])
+    head = model.heads["follows:contrast:cosine"]
+    assert (float(head.slope), float(head.offset)) == (1.0, 0.0)
+
+
 @pytest.mark.parametrize(("rows", "batch", "epochs"), [(60, 16, 20), (500, 16, 5), (3000, 64, 4)])
 def test_inferred_recipe_gives_small_tables_enough_steps(tmp_path, rows, batch, epochs):
     lines = "".join(f"the dog {i},a cat {i},{i % 6}\n" for i in range(rows))

@@ -51,10 +51,10 @@ def test_check_collects_all_problems_at_once(bad):
         ("malformed row", "problem", "bad.csv:8"),
         ("duplicate row", "warning", "bad.csv:9"),
         ("conflicting ratings", "warning", "bad.csv:7"),
-        ("NaN", "warning", "bad.csv:10"),
+        ("NaN", "problem", "bad.csv:10"),
         ("over-long text", "problem", "bad.csv:11"),
     }
-    assert (report.problems, report.warnings, report.ok) == (6, 4, False)
+    assert (report.problems, report.warnings, report.ok) == (7, 3, False)
     assert all(finding.problem.remedy for finding in report.findings)
     messages = {finding.kind: str(finding.problem) for finding in report.findings}
     assert messages["conflicting ratings"] == (
@@ -63,7 +63,7 @@ def test_check_collects_all_problems_at_once(bad):
     assert messages["duplicate row"].startswith("bad.csv:9: the same row as on line 2; remove it")
 
 
-def test_check_strict_counts_nan_and_conflicts_as_problems(bad):
+def test_check_strict_counts_conflicts_as_problems(bad):
     report = check(bad, relations=RELATIONS, max_chars=40, strict=True)
     assert (report.problems, report.warnings) == (8, 2)
     assert {f.kind for f in report.findings if f.severity == "warning"} == {
@@ -79,7 +79,7 @@ def test_check_summary(bad):
     assert report.length_range == (0, 12, 62)
     assert (similarity["rated"], similarity["missing"], similarity["min"], similarity["max"]) == (
         6,
-        1,
+        0,
         0.5,
         4.5,
     )

@@ -80,10 +80,24 @@ def test_reading_one_text_a_row(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("cell", ["", "  ", "NA", "na", "n/a", "NaN", "null", "-", None, float("nan")])
+@pytest.mark.parametrize("cell", ["", "  ", "NA", "na", "n/a", "null", "-", None, float("nan")])
 @pytest.mark.parametrize("relation", [SIMILARITY, ENTAILS, GRADE])
 def test_reading_missing_values(cell, relation):
     assert one(cell, relation) is None
+
+
+@pytest.mark.parametrize("cell", ["nan", " NaN "])
+@pytest.mark.parametrize("relation", [SIMILARITY, ENTAILS, GRADE])
+def test_reading_a_written_nan_is_refused(cell, relation):
+    with pytest.raises(DataError, match=r"is NaN, expected .*; leave it empty if it is missing"):
+        one(cell, relation)
+
+
+def test_reading_jsonl_nan_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "p.jsonl"
+    path.write_text('{"a": "x", "b": "y", "similarity": 1}\n{"a": "v", "b": "w", "similarity": NaN}\n')
+    with pytest.raises(DataError, match=r"p.jsonl:2: similarity is NaN"):
+        load(path, relations=[SIMILARITY])
 
 
 @pytest.mark.parametrize(

@@ -65,9 +65,7 @@ def check_source(
     text_a: Annotated[str | None, typer.Option("--text-a", help="The first text's column.")] = None,
     text_b: Annotated[str | None, typer.Option("--text-b", help="The second text's column.")] = None,
     max_chars: Annotated[int, typer.Option("--max-chars", min=1, help="The longest text.")] = MAX_CHARS,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Count NaN and conflicting ratings as problems.")
-    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Count conflicting ratings as problems.")] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:

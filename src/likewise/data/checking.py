@@ -11,7 +11,7 @@ from likewise.data.findings import CheckReport, Summary
 from likewise.data.reading import Opened, no_rows, open_source
 from likewise.data.repeats import Repeat, Repeats
 from likewise.data.rows import Row, Table, ignore
-from likewise.data.values import MAX_CHARS, find_fault, is_nan, to_value
+from likewise.data.values import MAX_CHARS, find_fault, is_written_nan, to_value
 from likewise.errors import DataError, Problem, ValueRangeError
 from likewise.records import Relation, Value
 
@@ -33,7 +33,7 @@ def check(
 ) -> CheckReport:
     """Go through a source and collect every problem and warning, the first `shown` of each kind in words.
 
-    Relations that are not declared are inferred. `strict` makes NaN and conflicting ratings problems.
+    Relations that are not declared are inferred. `strict` makes conflicting ratings problems.
     """
     report = CheckReport(str(source) if isinstance(source, str | Path) else "rows", strict, shown)
     try:
@@ -125,12 +125,9 @@ def _check_value(summary: Summary, row: Row, report: CheckReport) -> Value | Non
         report.add(kind, error.problems[0])
         return None
     except DataError as error:
-        report.add("not a number", error.problems[0])
+        report.add("NaN" if is_written_nan(cell) else "not a number", error.problems[0])
         return None
     summary.add(value)
-    if value is None and is_nan(cell):
-        found = f"{relation.name} is NaN, which is read as missing"
-        report.add("NaN", Problem(row.source, found, "leave it empty if it is missing, or correct it"))
     return value
 
 

@@ -27,7 +27,7 @@ KINDS: Mapping[str, tuple[Severity, Severity]] = {
     "not a number": ("problem", "problem"),
     "out of range": ("problem", "problem"),
     "unknown label": ("problem", "problem"),
-    "NaN": ("warning", "problem"),
+    "NaN": ("problem", "problem"),
     "conflicting ratings": ("warning", "problem"),
     "duplicate row": ("warning", "warning"),
     "same text rated low": ("warning", "warning"),

@@ -112,7 +112,7 @@ def _json_objects(lines: Lines, fail: Fail) -> Iterator[Row]:
         if not line.strip():
             continue
         try:
-            fields = json.loads(line, object_pairs_hook=_unique_keys)
+            fields = json.loads(line, object_pairs_hook=_unique_keys, parse_constant=str)
         except (ValueError, RecursionError) as error:
             fail(
                 Problem(

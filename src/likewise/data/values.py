@@ -12,7 +12,7 @@ from likewise.records import Record, Relation, Value
 
 MAX_CHARS = 100_000
 # Compared without case. A cell that is one of the relation's own labels is never missing.
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "-"})
+MISSING = frozenset({"", "na", "n/a", "null", "-"})
 
 # Each relation by name, with the column that holds it.
 Places = Mapping[str, tuple[Relation, str]]
@@ -26,17 +26,18 @@ class Fault(NamedTuple):
 
 
 def is_missing(cell: object) -> bool:
-    """Whether a cell holds no answer: absent, empty, NaN, NA, null or a lone dash."""
+    """Whether a cell holds no answer: absent, empty, NA, null, a lone dash, or a table's float NaN."""
     if isinstance(cell, str):
         return cell.strip().casefold() in MISSING
-    return cell is None or is_nan(cell)
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
-def is_nan(cell: object) -> bool:
-    """Whether a cell holds a literal NaN, which is read as missing but seldom meant."""
-    if isinstance(cell, str):
-        return cell.strip().casefold() == "nan"
-    return isinstance(cell, float) and math.isnan(cell)
+def is_written_nan(cell: object) -> bool:
+    """Whether a text file spells NaN.
+
+    Tables (pandas, parquet) mean "missing" by NaN; in a text file it is more often a computation gone wrong.
+    """
+    return isinstance(cell, str) and cell.strip().casefold() == "nan"
 
 
 def to_number(cell: object) -> float | None:
@@ -66,6 +67,9 @@ def to_value(relation: Relation, cell: object, source: str) -> Value | None:
             return label
     if is_missing(cell):
         return None
+    if is_written_nan(cell):
+        found = f"{relation.name} is NaN, expected {relation.scale}"
+        raise DataError([Problem(source, found, "leave it empty if it is missing, or correct it")])
     if relation.kind == "classes":
         return relation.check(cell, source)
     number = to_number(cell)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from likewise.errors import EvaluationError, LikewiseError
 from likewise.experiments.cell import Cell, run_cell
 from likewise.experiments.schema import Experiment, Setting, Start, read_experiment
 from likewise.experiments.summary import ExperimentResult, Row
@@ -154,6 +156,7 @@ class _Plan:
         about = {
             "versions": sample["versions"],
             "device": sample["device"],
+            "matmul": sample["matmul"],
             "precision": self._precision,
             "fingerprints": {s["name"]: s["fingerprints"] for s in sample["stages"]},
             "suite": plan.suite,
@@ -186,15 +189,35 @@ class _Runner:
         waiting = [cell for key, cell in distinct.items() if not self._file(key).is_file()]
         if self._progress is not None:
             self._progress(len(distinct) - len(waiting))
-        if self._workers == 1 or len(waiting) <= 1:
-            for cell in waiting:
-                self._finished(cell, run_cell(cell, self._folder))
-            return
+        failed = list(self._run_here(waiting) if self._workers == 1 else self._run_beside(waiting))
+        if failed:
+            raise EvaluationError("\n".join([f"{len(failed)} of {len(distinct)} cells failed:", *failed]))
+
+    def _run_here(self, cells: Sequence[Cell]) -> Iterator[str]:
+        for cell in cells:
+            yield from self._finish(cell, partial(run_cell, cell, self._folder))
+
+    def _run_beside(self, cells: Sequence[Cell]) -> Iterator[str]:
         os.environ.setdefault("LIKEWISE_CELL_THREADS", str(max(1, (os.cpu_count() or 1) // self._workers)))
         with ProcessPoolExecutor(self._workers, mp_context=get_context("spawn")) as pool:
-            futures = {pool.submit(run_cell, cell, self._folder): cell for cell in waiting}
-            for future in as_completed(futures):
-                self._finished(futures[future], future.result())
+            futures = {pool.submit(run_cell, cell, self._folder): cell for cell in cells}
+            try:
+                for future in as_completed(futures):
+                    yield from self._finish(futures[future], future.result)
+            except BaseException:  # a bug of ours, or Ctrl-C: the cells that wait would only delay it
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _finish(self, cell: Cell, result: Callable[[], Path]) -> Iterator[str]:
+        """Tell how a cell went; one that failed is named, and the others go on: they do not need it."""
+        try:
+            path = result()
+        except LikewiseError as error:
+            line = f"{cell.setting} seed {cell.seed}: {error}"
+            self._tell(f"FAILED {line}")
+            yield line
+            return
+        self._finished(cell, path)
 
     def _file(self, key: str) -> Path:
         return self._folder / f"{key}.json"

@@ -78,6 +78,7 @@ def run_cell(cell: Cell, folder: Path) -> Path:
         "recipe": recipe.model_dump(mode="json"),
         "versions": versions(),
         "device": _device_name(),
+        "matmul": torch.get_float32_matmul_precision(),
         "train_seconds": time.monotonic() - started,
         "peak_memory_mib": _peak_memory(),
     }
@@ -94,6 +95,8 @@ def _measure(cell: Cell, predictor: Any, folder: Path) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
     results: dict[str, Any] = {}
     for source in cell.sources:
+        if source == "head" and _answers_labels(predictor):
+            continue  # a class head has no number to rank pairs by; its accuracy is a check
         result = evaluate(predictor, cell.suite, source=source, data_dir=cell.data_dir, keep_predictions=True)
         for name, kept in result.predictions.items():
             arrays[f"{source}/{name}"] = np.asarray(kept.predicted, dtype=np.float32)
@@ -127,6 +130,11 @@ def _check(check: Mapping[str, str], predictor: Any, cell: Cell, arrays: dict[st
     ):
         answers = nearest_labels(relation, answers)
     return compute(check["metric"], gold, answers) * get_metric(check["metric"]).scale
+
+
+def _answers_labels(predictor: Any) -> bool:
+    """Whether the relation that suites are answered with is answered by labels."""
+    return str(predictor.model.answering(predictor.relations[0].name, "head").head) == "classes"
 
 
 def _peak_memory() -> float | None:

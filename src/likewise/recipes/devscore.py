@@ -64,11 +64,13 @@ def settle_cosines(model: PairModel, sets: Sequence[DevSet], *, precision: str =
         head = model.heads[objective.head_key]
         if isinstance(head, CosineHead):
             head.set_line(1.0, 0.0)  # a line of an earlier stage no longer holds
+        # Ordered relations may be selected on ratings borrowed from another scale: those are no labels of it.
+        rated = int | float if objective.relation.kind == "graded" else str
         rows = [
             r
             for entry in sets
             for r in entry.records
-            if isinstance(r.values.get(objective.relation.name), int | float)
+            if isinstance(r.values.get(objective.relation.name), rated)
         ]
         if not LOSSES[objective.loss].ranks or len(rows) < 3 or not isinstance(head, CosineHead):
             continue
