@@ -11,6 +11,7 @@ import argparse
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ def experiment(name: str) -> str:
         dev = [value for value in setting["dev"] if value is not None]
         rows.append(
             [
-                f"{setting['setting']} {setting['start']}".strip(),
+                f"{setting['setting']} {setting['start']}".strip().replace("|", "\\|"),
                 *(f"{setting['mean'][task]:.2f}" for task in TASKS if task in setting["mean"]),
                 f"**{spread(setting, 'average')}**",
                 "–" if p is None else f"{p:.3f}",
@@ -65,6 +66,71 @@ def experiment(name: str) -> str:
         ["setting", *TASKS, "average", f"p against {result['baseline']}", "dev", "chosen on dev", "seeds"],
         rows,
     )
+
+
+def by_start(name: str) -> str:
+    """Every start × setting: cosine and head on sts7, further checks, beside what the paper printed."""
+    result = read(name)
+    printed = tomllib.loads((ROOT / "benchmarks" / "published.toml").read_text(encoding="utf8"))
+    published = printed.get(name, {})
+    tests = {(t["start"], t["setting"]): t["p"] for t in result["tests"] if t["column"] == "average"}
+    settings = result["settings"]
+    extra = [column for column in settings[-1]["mean"] if "accuracy" in column]
+    papers = [model for model in ("BERT", "RoBERTa") if any(model in row for row in published.values())]
+    with_head = any("head average" in setting["mean"] for setting in settings)
+    with_memory = name == "regression-infonce"
+    header = ["start", "setting", "cosine, sts7", f"p against {result['baseline']}"]
+    header += ["head, sts7"] * with_head + extra + ["dev"] + ["most GPU memory, MiB"] * with_memory
+    header += [f"paper, {model}" for model in papers]
+    rows = []
+    for setting in settings:
+        p = tests.get((setting["start"], setting["setting"]))
+        row = [setting["start"], setting["setting"].replace("|", "\\|"), f"**{spread(setting, 'average')}**"]
+        row += ["–" if p is None else f"{p:.3f}"]
+        row += [mean_of(setting, "head average")] * with_head
+        row += [mean_of(setting, column) for column in extra]
+        row += [f"{100 * sum(setting['dev']) / len(setting['dev']):.2f}"]
+        row += [f"{max(setting['peak_memory_mib']):,.0f}"] * with_memory
+        shown = published.get(setting["setting"], {})
+        row += [f"{shown[model]:.2f}" if model in shown else "–" for model in papers]
+        rows.append(row)
+    return markdown(header, rows)
+
+
+def mean_of(setting: dict[str, Any], column: str) -> str:
+    """A mean over seeds, or a dash where the setting has no such number."""
+    return f"{setting['mean'][column]:.2f}" if column in setting["mean"] else "–"
+
+
+def noise() -> str:
+    """Smooth K2 against Translated ReLU at each share of wrong labels."""
+    from likewise.evaluation.significance import holm, welch
+
+    settings = {(s["start"], s["setting"]): s for s in read("regression-noise")["settings"]}
+    levels = ["0 %", "10 %", "20 %", "40 %"]
+    starts = list(dict.fromkeys(start for start, _ in settings))
+    column, check = "average", "SNLI test accuracy"
+    pairs = [
+        (start, level, settings[start, f"Smooth K2, {level}"], settings[start, f"Translated ReLU, {level}"])
+        for start in starts
+        for level in levels
+    ]
+    p = holm([welch(k2["numbers"][column], relu["numbers"][column]).p for _, _, k2, relu in pairs])
+    rows = [
+        [
+            start,
+            level,
+            spread(k2, column),
+            spread(relu, column),
+            f"{k2['mean'][column] - relu['mean'][column]:+.2f}",
+            f"{p[number]:.3f}",
+            f"{k2['mean'][check]:.1f}",
+            f"{relu['mean'][check]:.1f}",
+        ]
+        for number, (start, level, k2, relu) in enumerate(pairs)
+    ]
+    header = ["start", "wrong labels", "Smooth K2", "Translated ReLU", "difference", "p (Holm over all rows)"]
+    return markdown([*header, "SNLI accuracy, Smooth K2", "SNLI accuracy, Translated ReLU"], rows)
 
 
 def headline() -> str:
@@ -113,13 +179,14 @@ def speed() -> str:
     )
 
 
-TABLES: dict[str, Callable[[], str]] = {"headline": headline, "speed": speed}
+TABLES: dict[str, Callable[[], str]] = {"headline": headline, "speed": speed, "noise": noise}
+FAMILIES: dict[str, Callable[[str], str]] = {"experiment": experiment, "by-start": by_start}
 
 
 def make(name: str) -> str:
-    """A table by its marker: a name of ours, or `experiment:RESULT`."""
+    """A table by its marker: a name of ours, or `experiment:RESULT`, `by-start:RESULT`."""
     kind, _, argument = name.partition(":")
-    return experiment(argument) if kind == "experiment" else TABLES[name]()
+    return FAMILIES[kind](argument) if argument else TABLES[name]()
 
 
 def main() -> None:

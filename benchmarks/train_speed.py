@@ -1,13 +1,11 @@
-"""Training speed against sentence-transformers' own trainer: same data, model, batch size, precision, in one
-run.
+"""Training speed against sentence-transformers' own trainer: same data, model, batch size, precision.
 
     python benchmarks/train_speed.py --data-dir corpora                 the whole STS-B train, fp32 and bf16
     python benchmarks/train_speed.py --data-dir corpora --pairs 320     a quick look
 
-Both sides train one epoch with cosine MSE at 2e-5, from loaded model to trained model, tokenization included;
-the
-dev Spearman of both is printed beside the speed. Sides take turns, and the ratio of each turn is reported,
-because seconds on a shared machine mean nothing across runs.
+Both sides train one epoch with cosine MSE at 2e-5, from loaded model to trained model, tokenization
+included; the dev Spearman of both is printed beside the speed. Sides take turns, and the ratio of each turn
+is reported, because seconds on a shared machine mean nothing across runs.
 """
 
 from __future__ import annotations

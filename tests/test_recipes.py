@@ -239,6 +239,25 @@ def test_cosine_of_a_ranking_loss_is_settled_on_the_relations_scale(tiny_encoder
     assert spearman(answers[inside], cosines[inside]) == pytest.approx(1.0)
 
 
+def test_anchor_of_an_untrained_encoder_is_refused():
+    bilstm = {"kind": "bilstm", "vectors": "glove100"}
+    with pytest.raises(RecipeError, match=r"stage.0.anchor: it would hold .* untrained encoder"):
+        read_recipe("similarity", overrides={"encoder": bilstm})
+    assert read_recipe("similarity", overrides={"encoder": bilstm, "stage.0.anchor": 0.0})
+
+
+def test_a_run_without_output_leaves_nothing_behind(tiny_encoder, tiny_pairs, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    recipe = on_tiny_data("similarity", tiny_encoder, tiny_pairs)
+    with pytest.raises(KeyboardInterrupt):
+        run_recipe(recipe, None, context=RunContext(device="cpu", emit=_interrupt))
+    assert list(tmp_path.iterdir()) == []
+
+
+def _interrupt(event):
+    raise KeyboardInterrupt
+
+
 def test_settling_leaves_out_ratings_borrowed_from_another_scale(tiny_encoder):
     from likewise.encoders.sentence import load_encoder
     from likewise.methods.pairs import Objective, PairModel

@@ -120,8 +120,8 @@ def pearson(output: Tensor, target: Tensor, mask: Tensor, *, group: Tensor | Non
     """½(ẑ − z)² of scores standardised within their group; the batch mean is the groups' mean of 1 − Pearson.
 
     Heads: cosine, scalar. `group` (B) numbers the data set of each pair: sets rated by different people on
-    different
-    scales are compared only with themselves, and weigh the same however many rows they lend to the batch.
+    different scales are compared only with themselves, and weigh the same however many rows they lend to
+    the batch.
     """
     values = output * 0.0  # keeps the graph where no group is large enough
     members = [keep for keep in _groups(mask, group) if int(keep.sum()) >= _FEWEST]
@@ -145,8 +145,7 @@ def _standardise(values: Tensor) -> Tensor:
 def cosent(
     output: Tensor, target: Tensor, mask: Tensor, *, scale: float = 20.0, group: Tensor | None = None
 ) -> Tensor:
-    """log(1 + Σ_{y_i > y_j} e^{scale (c_j − c_i)}), the same value for each observed example. Heads: cosine,
-    scalar.
+    """log(1 + Σ_{y_i > y_j} e^{scale (c_j − c_i)}), the same for all observed examples. Heads: cosine, scalar
 
     Su 2022 (CoSENT). Compares every two pairs of the batch, and of the same group, whose gold scores differ.
     """
@@ -178,10 +177,9 @@ def infonce(
 def anchored(vectors: Tensor, anchors: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """Mean squared change of the batch's cosines against those of the starting encoder; one number, no head.
 
-    `vectors` and `anchors` are N×d, `a` and `b` the rated pairs' rows. Rated pairs and a text with itself are
-    left
-    out: ratings may move what they speak of, everything else should stay as it was. Likewise; cf. relational
-    knowledge distillation (Park et al. 2019).
+    `vectors` and `anchors` are N×d, `a` and `b` the rated pairs' rows. Rated pairs and a text with itself
+    are left out: ratings may move what they speak of, everything else should stay as it was. Likewise; cf.
+    relational knowledge distillation (Park et al. 2019).
     """
     now, before = (functional.normalize(x.float(), dim=-1) for x in (vectors, anchors))
     free = ~torch.eye(len(now), dtype=torch.bool, device=now.device)

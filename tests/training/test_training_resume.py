@@ -13,7 +13,13 @@ from likewise.errors import UsageError
 from tests.training.killing import train_and_maybe_die
 
 # 36 training pairs in batches of 4: 9 steps an epoch, 27 in all.
-PLAIN = {"stage.0.epochs": 3, "stage.0.batch_size": 4, "stage.0.save_every": 4, "stage.0.evaluate_every": 5}
+PLAIN = {
+    "stage.0.epochs": 3,
+    "stage.0.batch_size": 4,
+    "stage.0.save_every": 4,
+    "stage.0.evaluate_every": 5,
+    "stage.0.anchor": 3.0,
+}
 # Early stopping after three evaluations without a gain, two micro-batches a step.
 STOPPING = {
     **PLAIN,

@@ -49,8 +49,8 @@ def training_batches(
     fixed   like random, but the same order in every epoch (what the code of seed 004 did)
 
     `token_budget` closes a batch early when (rows × 2 × longest) would exceed it. `weights` repeats a row
-    that many
-    times on average: 2.5 means two or three times, drawn anew each epoch, the total staying the same.
+    that many times on average: 2.5 means two or three times, drawn anew each epoch, the total staying the
+    same.
     """
     if batch_size < 1:
         raise UsageError(f"batch_size {batch_size}: a batch holds at least one pair")

@@ -1,8 +1,8 @@
 """Splitting rows so that no text stands on both sides.
 
-Pairs that share a text (by the audit's key) hang together; whole groups go to one side. Where one group holds
-most
-rows, as in data made by recombining a few sentences, rows are split at random instead and the caller is told.
+Pairs that share a text (by the audit's key) hang together; whole groups go to one side. Where one group
+holds most rows, as in data made by recombining a few sentences, rows are split at random instead and the
+caller is told.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Encoders over word vectors: BiLSTM with max pooling (InferSent's shape), and the plain average.
 
-Both are built from stock sentence-transformers modules, so a saved folder loads without Likewise. Words come
-from a
-word-level Hugging Face tokenizer; the BiLSTM sees begin and end markers, so an empty text still has a vector.
+Both are built from stock sentence-transformers modules, so a saved folder loads without Likewise. Words
+come from a word-level Hugging Face tokenizer; the BiLSTM sees begin and end markers, so an empty text still
+has a vector.
 
     BiLSTM-max   ids T → vectors T×d → BiLSTM T×2H → max over time 2H        Conneau et al. 2017
     average      ids T → vectors T×d → mean d

@@ -1,5 +1,4 @@
-"""The siamese pair model every two-tower method is made of: encode → pair → head → loss, for one or more
-relations.
+"""The siamese pair model every two-tower method is made of: encode → pair → head → loss.
 
     distinct texts of a batch  N texts → chunks of similar length → vectors N×d
     u, v                       rows of those vectors, B×d each

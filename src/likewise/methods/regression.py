@@ -5,8 +5,8 @@ one real number; two losses leave a buffer zone x0 around each label free of any
 
     stage A   NLI: contradiction 0, neutral 1, entailment 2
     stage B   STS-B + SICK: 0..5, rounded; leak-filtered unless the recipe says otherwise
-    test      cosine of the two mean-pooled vectors (the head is dropped); Likewise reports the head's score
-    too
+    test      cosine of the two mean-pooled vectors (the head is dropped); Likewise reports the
+              head's score too
 
 Shapes: tokens B×T → vectors u, v B×d → features B×3d → ŷ B. Losses: `losses.translated_relu`,
 `losses.smooth_k2`,
@@ -43,9 +43,8 @@ def rate_factor(step: int, total: int, *, schedule: str, warmup: float = 0.2) ->
     """Share of the peak learning rate at a step.
 
     paper   linear warm-up over 20 % of the steps, then linear decay to 0
-    code    what ran: planned for CODE_PROCESSES times the steps that were taken, so the rate climbs for 80 %
-    of
-            the run and ends at about 94 % of its peak (METHODS 5.4)
+    code    what ran: planned for CODE_PROCESSES times the steps that were taken, so the rate climbs
+            for 80 % of the run and ends at about 94 % of its peak (METHODS 5.4)
     """
     planned = total * CODE_PROCESSES if schedule == "code" else total
     rising = max(1, round(planned * warmup))

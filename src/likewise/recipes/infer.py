@@ -62,6 +62,7 @@ def _stage_defaults(relations: Sequence[Relation], rows: int | None) -> dict[str
     settings = {key: value for key, value in shipped.items() if key not in _STAGE_KEYS}
     if not _alone(relations):
         settings |= {"batch_size": 16, "order": "length", "learning_rate": 5e-5, "head_learning_rate": 1e-3}
+        del settings["anchor"]  # measured with a cosine alone, never beside heads
     if rows is not None and rows < _FEW:
         # A few hundred pairs in the shipped batches and epochs would be a handful of steps.
         settings |= {"batch_size": 16, "epochs": min(20, max(4, math.ceil(_FEW_PAIRS_SEEN / max(1, rows))))}

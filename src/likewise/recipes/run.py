@@ -60,7 +60,16 @@ def run_recipe(
 ) -> RunReport:
     """Train every stage and write the model folder; `output` None keeps the model in memory only."""
     check_trackers(context.trackers)
-    folder, work = _folders(output, resume=resume, overwrite=overwrite)
+    if output is None:
+        with tempfile.TemporaryDirectory(prefix="likewise-run-") as aside:
+            return _run_in(recipe, None, Path(aside) / "run", context, resume=False, overwrite=False)
+    folder, work = _folders(Path(output), resume=resume, overwrite=overwrite)
+    return _run_in(recipe, folder, work, context, resume=resume, overwrite=overwrite)
+
+
+def _run_in(
+    recipe: Recipe, folder: Path | None, work: Path, context: RunContext, *, resume: bool, overwrite: bool
+) -> RunReport:
     stages = [load_stage(recipe, number, context=context) for number in range(len(recipe.stage))]
     model = start_model(recipe, stages, context)
     _open_run(work, recipe, resume=resume)
@@ -173,11 +182,8 @@ def _fingerprint(entry: DevSet) -> str:
     return f"{len(entry.records)} rows sha256:{digest.hexdigest()[:16]}"
 
 
-def _folders(output: str | Path | None, *, resume: bool, overwrite: bool) -> tuple[Path | None, Path]:
+def _folders(folder: Path, *, resume: bool, overwrite: bool) -> tuple[Path, Path]:
     """The model folder and the run folder; nothing is written yet, so bad data leaves no trace."""
-    if output is None:
-        return None, Path(tempfile.mkdtemp(prefix="likewise-run-"))
-    folder = Path(output)
     work = folder.with_name(folder.name + ".run")
     if folder.exists() and not overwrite:
         raise UsageError(f"{folder} exists already; choose another --output or pass --overwrite")

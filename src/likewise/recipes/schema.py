@@ -189,6 +189,14 @@ class Recipe(Part):
                     )
         return stages
 
+    @field_validator("stage")
+    @classmethod
+    def _anchored_to_something(cls, stages: tuple[StageSpec, ...], info: Any) -> tuple[StageSpec, ...]:
+        encoder = info.data.get("encoder")
+        if encoder is not None and encoder.kind == "bilstm" and stages[0].anchor:
+            raise ValueError("stage.0.anchor: it would hold the cosines of an untrained encoder; set it to 0")
+        return stages
+
 
 def parse_recipe(data: dict[str, Any], where: str) -> Recipe:
     """Validate a mapping; every problem at once, with its path."""

@@ -28,8 +28,7 @@ def load_source(
     seed: int = 1,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[Record]:
-    """The rows of one data entry, with values on the recipe's relations; relations it does not rate are
-    missing.
+    """The rows of one data entry, with values on the recipe's relations; what it does not rate is missing.
 
     `tables` holds frames and lists handed over in Python, by the name the entry uses.
     """

@@ -1,5 +1,4 @@
-"""What happens around the Trainer's steps: seeding, the epoch's batches, dev evaluation, checkpoints,
-progress.
+"""What happens around the Trainer's steps: seeding, the epoch's batches, dev, checkpoints, progress.
 
 State that matters for resuming lives in one place, `RunState`, which every checkpoint carries.
 """

@@ -1,9 +1,8 @@
 """One `fit()` for every method: transformers' Trainer over one nn.Module, resumable bit for bit.
 
 Of the Trainer only the public `get_train_dataloader` is overridden. Its own checkpoints are pickles and are
-switched
-off; `callbacks.SelectAndSave` writes ours. Run folder: checkpoint-*, best-*.safetensors, final.safetensors,
-done.json.
+switched off; `callbacks.SelectAndSave` writes ours. Run folder: checkpoint-*, best-*.safetensors,
+final.safetensors, done.json.
 """
 
 from __future__ import annotations
@@ -83,10 +82,9 @@ def fit(
 ) -> FitReport:
     """Train a model on records and leave its best (or last) weights in it.
 
-    `evaluate` gives dev numbers for the model, `metric` names the one to maximise. `weights` and `groups` say
-    per
-    record how often it is drawn and which data set it comes from. `run` holds checkpoints; with `resume` the
-    newest complete one is continued. A finished run is not repeated: its weights are loaded.
+    `evaluate` gives dev numbers for the model, `metric` names the one to maximise. `weights` and `groups`
+    say per record how often it is drawn and which data set it comes from. `run` holds checkpoints; with
+    `resume` the newest complete one is continued. A finished run is not repeated: its weights are loaded.
     """
     run.mkdir(parents=True, exist_ok=True)
     if resume and (run / "done.json").is_file():
