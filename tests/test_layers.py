@@ -15,7 +15,7 @@ LAYERS = [
     ["errors"],
     ["records"],
     ["data"],
-    ["pairing", "heads", "losses", "schedules", "encoders"],
+    ["pairing", "heads", "losses", "schedules", "ranks", "encoders"],
     ["methods"],
     ["store"],
     ["predict", "evaluation", "training"],

@@ -2,8 +2,8 @@
 
     my-model/
       modules.json, model.safetensors, tokenizer…   loads anywhere with SentenceTransformer("my-model")
-      likewise/model.json                           relations, objectives, recipe, versions, data,
-      measurements likewise/heads.safetensors                    every trained head
+      likewise/model.json                           relations, objectives, recipe, versions, numbers
+      likewise/heads.safetensors                    every trained head
       README.md                                     a model card written from what was measured
 
 Saving the folder again through sentence-transformers drops `likewise/`.

@@ -64,15 +64,17 @@ def counting(label: str, unit: str, total: int | None) -> Iterator[Any]:
 
 
 class TrainingView:
-    """Shows a run: a bar per stage, a line per evaluation."""
+    """Shows a run: a bar per stage, a line per evaluation; silent unless `shown` (other ranks of a run)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shown: bool = True) -> None:
+        self._shown = shown
         self._bar = progress_bar("steps")
         self._task: Any = None
         self._total = 0
 
     def __enter__(self) -> TrainingView:
-        self._bar.start()
+        if self._shown:
+            self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -80,11 +82,15 @@ class TrainingView:
 
     def tell(self, line: str) -> None:
         """A line of the plan."""
+        if not self._shown:
+            return
         self._task = None if line.startswith("stage ") else self._task
         err.print(line, markup=False)
 
     def emit(self, event: FitEvent) -> None:
         """One event of a fit."""
+        if not self._shown:
+            return
         if self._task is None:
             self._task = self._bar.add_task("training", total=event.total)
         if event.kind == "step":

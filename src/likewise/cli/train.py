@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from likewise import ranks
 from likewise.cli import options
 from likewise.cli.console import TrainingView, counting, err, note, out, quiet_libraries
 from likewise.errors import DataError
@@ -68,6 +69,8 @@ def train(
 ) -> None:
     """Train a model and leave it in a folder.
 
+    Several GPUs: torchrun --nproc_per_node 2 -m likewise train pairs.csv --output my-model
+
     Example: likewise train pairs.csv --output my-model
 
     Example: likewise train similarity --data-dir corpora --set stage.0.epochs=2
@@ -91,9 +94,9 @@ def train(
         seed=seed,
         data_dir=data_dir,
     )
-    if dry_run or not is_recipe(source):
+    if ranks.is_first() and (dry_run or not is_recipe(source)):
         (out if dry_run and not as_json else err).print(recipe_toml(recipe), markup=False)
-    with TrainingView() as view:
+    with TrainingView(shown=ranks.is_first()) as view:
         context = RunContext(data_dir, device, precision, tuple(tracker or ()), {}, view.tell, view.emit)
         if dry_run:
             for line in plan(recipe, context=context):
@@ -101,6 +104,9 @@ def train(
             return
         target = output or Path(f"{recipe.name}-model")
         report = run_recipe(recipe, target, context=context, resume=resume, overwrite=overwrite)
+    ranks.leave()
+    if not ranks.is_first():
+        return
     results = _evaluate(report.predictor, recipe, data_dir) if evaluate and recipe.evaluation.suite else []
     if as_json:
         document = {

@@ -24,6 +24,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 
+from likewise import ranks
 from likewise.encoders.sentence import embedding_width
 from likewise.errors import ModelError, UsageError
 from likewise.heads import ContrastHead, Head, make_head
@@ -210,9 +211,5 @@ def _observed_mean(loss: Loss, output: Tensor, target: Tensor) -> Tensor:
     mask = ~torch.isnan(target[:, 0])
     target = torch.nan_to_num(target)
     values = loss(output, target if target.shape[1] > 1 else target[:, 0], mask)
-    count = mask.sum().to(values.dtype)
-    world = 1
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        world = torch.distributed.get_world_size()
-        torch.distributed.all_reduce(count)
-    return values.sum() * world / count.clamp(min=1.0)
+    count = ranks.summed(mask.sum().to(values.dtype))
+    return values.sum() * ranks.world_size() / count.clamp(min=1.0)

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from likewise import ranks
 from likewise.data import write_text_aside
 from likewise.encoders.words import split_words
 from likewise.errors import UsageError
@@ -60,9 +61,11 @@ def run_recipe(
 ) -> RunReport:
     """Train every stage and write the model folder; `output` None keeps the model in memory only."""
     check_trackers(context.trackers)
+    ranks.join(context.device)
     if output is None:
-        with tempfile.TemporaryDirectory(prefix="likewise-run-") as aside:
-            return _run_in(recipe, None, Path(aside) / "run", context, resume=False, overwrite=False)
+        with tempfile.TemporaryDirectory(prefix="likewise-run-") as own:
+            work = Path(ranks.from_first(own)) / "run"
+            return _run_in(recipe, None, work, context, resume=False, overwrite=False)
     folder, work = _folders(Path(output), resume=resume, overwrite=overwrite)
     return _run_in(recipe, folder, work, context, resume=resume, overwrite=overwrite)
 
@@ -72,7 +75,10 @@ def _run_in(
 ) -> RunReport:
     stages = [load_stage(recipe, number, context=context) for number in range(len(recipe.stage))]
     model = start_model(recipe, stages, context)
-    _open_run(work, recipe, resume=resume)
+    ranks.wait()  # all have looked at the folders before the first one writes
+    if ranks.is_first():
+        _open_run(work, recipe, resume=resume)
+    ranks.wait()
     reports: list[dict[str, Any]] = []
     for number, data in enumerate(stages):
         if number:
@@ -84,9 +90,11 @@ def _run_in(
         "name": recipe.name,
         "stages": reports,
     }
-    if folder is not None:
-        save_model(model, folder, about=about, overwrite=overwrite)
-    shutil.rmtree(work, ignore_errors=True)
+    if ranks.is_first():
+        if folder is not None:
+            save_model(model, folder, about=about, overwrite=overwrite)
+        shutil.rmtree(work, ignore_errors=True)
+    ranks.wait()
     return RunReport(folder, reports, Predictor(model, about, precision=context.precision))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from likewise import ranks
 from likewise.errors import EvaluationError
 from likewise.methods.pairs import PairModel
 from likewise.training.checkpoints import (
@@ -158,7 +159,8 @@ class SelectAndSave(TrainerCallback):
         )
 
     def _select(self, step: int) -> None:
-        values = _from_rank_zero({name: float(v) for name, v in self._evaluate(self._model).items()})  # type: ignore[misc]
+        found = self._evaluate(self._model) if self._writes and self._evaluate else {}
+        values = ranks.from_first({name: float(value) for name, value in found.items()})
         run = self.state
         run.history.append({"step": step, **values})
         self.log({f"dev_{name}": value for name, value in values.items()})
@@ -200,12 +202,3 @@ class SelectAndSave(TrainerCallback):
 def best_file(run: Path, step: int) -> Path:
     """Where the weights of the best dev step lie."""
     return run / f"best-{step:08d}.safetensors"
-
-
-def _from_rank_zero(values: dict[str, float]) -> dict[str, float]:
-    """All processes decide on process zero's numbers, or they would stop at different steps."""
-    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
-        return values
-    box = [values]
-    torch.distributed.broadcast_object_list(box, src=0)
-    return box[0]

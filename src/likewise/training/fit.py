@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
+from likewise import ranks
 from likewise.data import write_json_aside
 from likewise.encoders.features import TextFeatures
 from likewise.errors import UsageError
@@ -114,7 +114,7 @@ def fit(
         _train(model, loader, arguments, settings, total, [seeder, keeper], found)
         finished = keeper.state
     if finished.best_step >= 0 and settings.select:
-        _wait_for_others()
+        ranks.wait()
         load_weights(model, best_file(run, finished.best_step))
     report = FitReport(
         steps=total if not finished.stopped else int(finished.history[-1]["step"]),
@@ -127,7 +127,7 @@ def fit(
     if arguments.process_index == 0:
         save_weights(model, run / "final.safetensors")
         write_json_aside(run / "done.json", asdict(report))
-    _wait_for_others()
+    ranks.wait()
     return report
 
 
@@ -247,8 +247,3 @@ def _already_stopped(found: list[Path]) -> RunState | None:
         return None
     state = RunState(**read_state(found[0])["run"])
     return state if state.stopped else None
-
-
-def _wait_for_others() -> None:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        torch.distributed.barrier()

@@ -1,0 +1,76 @@
+"""The processes of one run under `torchrun`: which one writes, and how they wait for each other.
+
+All of them read the same files and take the same decisions; only the first writes, prints and evaluates.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Value = TypeVar("Value")
+
+
+def world_size() -> int:
+    """How many processes share the run; 1 without torchrun."""
+    return int(os.environ["WORLD_SIZE"]) if "LOCAL_RANK" in os.environ else 1
+
+
+def is_first() -> bool:
+    """Whether this process writes and prints."""
+    return world_size() == 1 or int(os.environ["RANK"]) == 0
+
+
+def join(device: str | None) -> None:
+    """Meet the other processes; the Trainer would do so too, but only after the run folder is opened."""
+    if world_size() > 1 and not _together():
+        from accelerate import PartialState
+
+        PartialState(cpu=device == "cpu")
+
+
+def leave() -> None:
+    """Part from the other processes at the end of a program."""
+    if _together():
+        import torch
+
+        torch.distributed.destroy_process_group()
+
+
+def wait() -> None:
+    """Return when every process is here."""
+    if _together():
+        import torch
+
+        torch.distributed.barrier()
+
+
+def from_first(value: Value) -> Value:
+    """The first process's value, in all of them: decisions must not differ by a rounding."""
+    if not _together():
+        return value
+    import torch
+
+    box = [value]
+    torch.distributed.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+def summed(count: Tensor) -> Tensor:
+    """A count over all processes."""
+    if _together():
+        import torch
+
+        torch.distributed.all_reduce(count)
+    return count
+
+
+def _together() -> bool:
+    if world_size() == 1:
+        return False
+    import torch
+
+    return torch.distributed.is_available() and torch.distributed.is_initialized()

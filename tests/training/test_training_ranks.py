@@ -1,0 +1,135 @@
+"""Two processes under torchrun, for real: one model, the same on both, and the same as one process makes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+HERE = Path(__file__).resolve().parent
+RELATIONS = {
+    "similarity": {"lo": 0, "hi": 5},
+    "topic": {"lo": -2, "hi": 2},
+    "entailment": {"kind": "classes", "labels": ["contradiction", "neutral", "entailment"]},
+}
+HEADS = {
+    "similarity": ("distribution", "kl_grid"),
+    "topic": ("scalar", "mse"),
+    "entailment": ("classes", "cross_entropy"),
+}
+
+
+def recipe(encoder, pairs, schedule, relations):
+    """A few steps over pairs with holes, in batches of 8 over all processes."""
+    return {
+        "name": "ranks",
+        "encoder": str(encoder),
+        "relation": {name: RELATIONS[name] for name in relations},
+        "stage": [
+            {
+                "data": [{"source": str(pairs)}],
+                "objective": [
+                    {
+                        "relation": name,
+                        "head": HEADS[name][0],
+                        "loss": HEADS[name][1],
+                        "pairing": ["prod", "absdiff"],
+                    }
+                    for name in relations
+                ],
+                "schedule": schedule,
+                "epochs": 2,
+                "batch_size": 8,
+                "optimiser": "sgd",
+                "learning_rate": 0.1,
+                "evaluate_every": 4,
+            }
+        ],
+    }
+
+
+@pytest.fixture(scope="module")
+def still_encoder(tiny_encoder, tmp_path_factory):
+    """The tiny encoder without dropout: ranks draw different masks, so equality needs none."""
+    folder = tmp_path_factory.mktemp("still") / "encoder"
+    shutil.copytree(tiny_encoder, folder)
+    path = next(folder.rglob("config.json"))
+    config = json.loads(path.read_text())
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    path.write_text(json.dumps(config))
+    return folder
+
+
+def launch(folder, document, name, processes):
+    """Train with so many processes; every rank's weights."""
+    (folder / "recipe.json").write_text(json.dumps(document))
+    script = [str(HERE / "two_ranks.py"), str(folder), name]
+    command = [sys.executable, *script]
+    if processes > 1:
+        command = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            f"--nproc_per_node={processes}",
+            *script,
+        ]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [load_file(folder / f"{name}-rank{rank}.safetensors") for rank in range(processes)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("schedule", "relations"),
+    [
+        ("multi-label", ["similarity", "topic", "entailment"]),
+        ("multi-task", ["similarity", "topic", "entailment"]),
+        ("single", ["topic"]),
+    ],
+)
+def test_two_ranks_hold_the_same_weights_and_equal_one_rank(
+    schedule, relations, still_encoder, tiny_pairs, tmp_path
+):
+    document = recipe(still_encoder, tiny_pairs, schedule, relations)
+    first, second = launch(tmp_path, document, "two", 2)
+    for name, value in first.items():
+        assert value.tobytes() == second[name].tobytes(), name
+    (alone,) = launch(tmp_path, document, "one", 1)
+    assert alone.keys() == first.keys()
+    for name, value in alone.items():
+        np.testing.assert_allclose(first[name], value, atol=1e-5, err_msg=name)
+    assert (tmp_path / "two" / "likewise" / "model.json").is_file()
+    assert not (tmp_path / "two.run").exists()
+
+
+@pytest.mark.slow
+def test_two_ranks_by_the_command_line_write_one_folder_and_speak_once(still_encoder, tiny_pairs, tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node=2",
+        "-m",
+        "likewise",
+    ]
+    command += ["train", str(tiny_pairs), "--encoder", str(still_encoder), "--output", "m", "--device", "cpu"]
+    command += ["--set", "stage.0.max_steps=2"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=280, env=environment, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("model: m") == 1
+    assert done.stderr.count("stage 0") == 1
+    assert "destroy_process_group" not in done.stderr
+    assert (tmp_path / "m" / "likewise" / "model.json").is_file()
