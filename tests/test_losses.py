@@ -202,6 +202,17 @@ def test_make_loss_puts_a_cosine_on_the_relations_own_scale():
 
 
 @pytest.mark.parametrize(
+    ("name", "options"), [("mse", {}), ("smooth_k2", {"k": 2.0, "x0": 0.25}), ("l1", {})]
+)
+def test_make_loss_counts_a_scalar_error_in_the_relations_steps(name, options):
+    small, large = (
+        make_loss(name, "scalar", lo=0.0, hi=4.0 * unit, unit=unit, **options) for unit in (1.0, 25.0)
+    )
+    output, target, mask = torch.tensor([0.4, 3.0]), torch.tensor([2.0, 3.1]), torch.ones(2).bool()
+    assert torch.allclose(small(output, target, mask), large(25 * output, 25 * target, mask))
+
+
+@pytest.mark.parametrize(
     ("name", "head", "options", "message"),
     [
         ("smoothk2", "scalar", {}, "is not one of"),

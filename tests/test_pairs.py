@@ -11,7 +11,7 @@ import torch
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import UsageError
-from likewise.heads import HEADS, make_head
+from likewise.heads import HEADS, Layers, make_head
 from likewise.methods.pairs import Objective, PairModel
 from likewise.pairing import PARTS, Pairing
 from likewise.records import Record, Relation
@@ -53,17 +53,17 @@ def test_pairing_knows_when_the_texts_never_meet():
 
 
 @pytest.mark.parametrize("name", HEADS)
-@pytest.mark.parametrize("hidden", [0, 5])
-def test_head_output_has_the_shape_its_codec_reads(name, hidden):
+@pytest.mark.parametrize("layers", [Layers(), Layers((5,)), Layers((6, 5), "none"), Layers((6, 5), "relu")])
+def test_head_output_has_the_shape_its_codec_reads(name, layers):
     cosine = name in ("cosine", "contrast")
-    if cosine and hidden:
+    if cosine and layers.hidden:
         with pytest.raises(UsageError):
-            make_head(name, 1, outputs=1, hidden=hidden)
+            make_head(name, 1, outputs=1, layers=layers)
         return
-    head = make_head(name, 1 if cosine else 9, outputs=4, hidden=hidden)
+    head = make_head(name, 1 if cosine else 9, outputs=4, layers=layers)
     output = head(torch.randn(3, 1 if cosine else 9))
     assert output.shape == ((3, 4) if name in ("distribution", "classes") else (3,))
-    assert head.linear == (hidden == 0)
+    assert head.linear == (layers.hidden == () or layers.activation == "none")
     if name == "distribution":
         assert torch.allclose(head.read(output).sum(-1), torch.ones(3))
 
@@ -80,7 +80,7 @@ def test_model_refuses_a_linear_head_that_cannot_compare(tiny_encoder):
     with pytest.raises(UsageError, match="cannot compare them"):
         build(tiny_encoder, [Objective(SIMILARITY, "scalar", "mse", pairing=("u", "v"))])
     build(tiny_encoder, [Objective(SIMILARITY, "scalar", "mse", pairing=("u", "v"), allow_blind=True)])
-    build(tiny_encoder, [Objective(SIMILARITY, "scalar", "mse", pairing=("u", "v"), hidden=8)])
+    build(tiny_encoder, [Objective(SIMILARITY, "scalar", "mse", pairing=("u", "v"), layers=Layers((8,)))])
 
 
 def test_model_encodes_each_distinct_text_once(tiny_encoder):

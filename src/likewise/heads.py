@@ -1,9 +1,9 @@
 """Heads: pair features B×F → an answer in the form its codec reads.
 
     name          output                      codec form   parameters
-    scalar        ŷ, B                        value        Linear(F→1), or F→hidden→1
+    scalar        ŷ, B                        value        Linear(F→1), or with hidden layers
     distribution  log p̂ over the grid, B×K    grid         Linear(F→K), or Tai's F→50→K with a sigmoid between
-    classes       logits, B×C                 class        Linear(F→C), or with a hidden layer
+    classes       logits, B×C                 class        Linear(F→C), or with hidden layers
     cosine        cos(u, v), B                unit         none; needs pairing ["cosine"]
     contrast      cos(u_i, v_j), B×B          unit         none; in-batch similarities for InfoNCE
 
@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -20,11 +21,44 @@ from torch import Tensor, nn
 from likewise.errors import UsageError
 from likewise.records import Form
 
+# Between a head's layers. Tai et al. 2015 have a sigmoid; InferSent's NLI head has three layers and nothing.
+ACTIVATIONS: dict[str, Callable[[], nn.Module] | None] = {
+    "sigmoid": nn.Sigmoid,
+    "tanh": nn.Tanh,
+    "relu": nn.ReLU,
+    "none": None,
+}
 
-def _layers(features: int, hidden: int, outputs: int) -> nn.Module:
-    if hidden == 0:
-        return nn.Linear(features, outputs)
-    return nn.Sequential(nn.Linear(features, hidden), nn.Sigmoid(), nn.Linear(hidden, outputs))
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """A head's dense layers: widths of the hidden ones, and what stands between."""
+
+    hidden: tuple[int, ...] = ()
+    activation: str = "sigmoid"
+
+    def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise UsageError(f"activation {self.activation!r} is not one of {', '.join(ACTIVATIONS)}")
+
+    @property
+    def linear(self) -> bool:
+        """Whether all of it is one linear map."""
+        return not self.hidden or ACTIVATIONS[self.activation] is None
+
+    def build(self, features: int, outputs: int) -> nn.Module:
+        """The layers F → hidden → … → outputs."""
+        if not self.hidden:
+            return nn.Linear(features, outputs)
+        between = ACTIVATIONS[self.activation]
+        made: list[nn.Module] = []
+        for width in self.hidden:
+            made += [nn.Linear(features, width), *([between()] if between else [])]
+            features = width
+        return nn.Sequential(*made, nn.Linear(features, outputs))
+
+
+PLAIN = Layers()
 
 
 class Head(nn.Module):
@@ -43,10 +77,10 @@ class ScalarHead(Head):
 
     form: Form = "value"
 
-    def __init__(self, features: int, *, outputs: int = 1, hidden: int = 0) -> None:
+    def __init__(self, features: int, *, outputs: int = 1, layers: Layers = PLAIN) -> None:
         super().__init__()
-        self.linear = hidden == 0
-        self.layers = _layers(features, hidden, 1)
+        self.linear = layers.linear
+        self.layers = layers.build(features, 1)
 
     def forward(self, features: Tensor) -> Tensor:
         """Predicted numbers, B."""
@@ -58,10 +92,10 @@ class DistributionHead(Head):
 
     form: Form = "grid"
 
-    def __init__(self, features: int, *, outputs: int, hidden: int = 0) -> None:
+    def __init__(self, features: int, *, outputs: int, layers: Layers = PLAIN) -> None:
         super().__init__()
-        self.linear = hidden == 0
-        self.layers = _layers(features, hidden, outputs)
+        self.linear = layers.linear
+        self.layers = layers.build(features, outputs)
 
     def forward(self, features: Tensor) -> Tensor:
         """Log-probabilities, B×K."""
@@ -77,10 +111,10 @@ class ClassesHead(Head):
 
     form: Form = "class"
 
-    def __init__(self, features: int, *, outputs: int, hidden: int = 0) -> None:
+    def __init__(self, features: int, *, outputs: int, layers: Layers = PLAIN) -> None:
         super().__init__()
-        self.linear = hidden == 0
-        self.layers = _layers(features, hidden, outputs)
+        self.linear = layers.linear
+        self.layers = layers.build(features, outputs)
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits, B×C."""
@@ -99,9 +133,9 @@ class CosineHead(Head):
     slope: Tensor
     offset: Tensor
 
-    def __init__(self, features: int, *, outputs: int = 1, hidden: int = 0) -> None:
+    def __init__(self, features: int, *, outputs: int = 1, layers: Layers = PLAIN) -> None:
         super().__init__()
-        if features != 1 or hidden:
+        if features != 1 or layers.hidden:
             raise UsageError('a cosine head takes pairing = ["cosine"] and no hidden layer')
         self.register_buffer("slope", torch.ones(()))
         self.register_buffer("offset", torch.zeros(()))
@@ -133,8 +167,8 @@ HEADS: dict[str, Callable[..., Head]] = {
 }
 
 
-def make_head(name: str, features: int, *, outputs: int, hidden: int = 0) -> Head:
+def make_head(name: str, features: int, *, outputs: int, layers: Layers = PLAIN) -> Head:
     """Build a head by its name in a recipe."""
     if name not in HEADS:
         raise UsageError(f"head {name!r} is not one of {', '.join(HEADS)}")
-    return HEADS[name](features, outputs=outputs, hidden=hidden)
+    return HEADS[name](features, outputs=outputs, layers=layers)

@@ -197,7 +197,7 @@ def _masked(values: Tensor, mask: Tensor) -> Tensor:
 class LossEntry:
     """A loss by name: the function and the heads it fits.
 
-    own_units  it works in the relation's own units, so a cosine is moved there first
+    own_units  it counts in the relation's units and knows its ends, so a cosine is moved there first
     grouped    it compares pairs of a batch, and takes `group` to compare like with like
     ranks      it says which pair is closer, not how close: the level of a cosine stays free
     """
@@ -225,8 +225,14 @@ LOSSES: dict[str, LossEntry] = {
 }
 
 
-def make_loss(name: str, head: str, *, lo: float = 0.0, hi: float = 1.0, **options: Any) -> Loss:
-    """The loss of a recipe: name, the head it sits on, the relation's range, and its own options."""
+def make_loss(
+    name: str, head: str, *, lo: float = 0.0, hi: float = 1.0, unit: float = 1.0, **options: Any
+) -> Loss:
+    """The loss of a recipe: name, the head it sits on, the relation's range and unit, and its own options.
+
+    Errors of a scalar head, and of k and x0 on any head, are counted in the relation's units, so that
+    relations on different scales can be summed.
+    """
     if name not in LOSSES:
         raise UsageError(f"loss {name!r} is not one of {', '.join(LOSSES)}")
     entry = LOSSES[name]
@@ -246,23 +252,25 @@ def make_loss(name: str, head: str, *, lo: float = 0.0, hi: float = 1.0, **optio
             f"loss {name!r} has no option {', '.join(sorted(unknown))}; "
             f"it has {', '.join(sorted(known)) or 'none'}"
         )
-    if not entry.own_units:
-        return partial(entry.function, **options)
-    if head != "cosine":
-        return partial(entry.function, lo=lo, hi=hi, **options)
-    return partial(_in_own_units, function=entry.function, lo=lo, hi=hi, options=options)
+    ends = {"lo": lo / unit, "hi": hi / unit} if entry.own_units else {}
+    function = partial(entry.function, **ends, **options)
+    if head == "scalar":
+        return function if unit == 1.0 else partial(_moved, function=function, start=0.0, size=1.0 / unit)
+    if head == "cosine" and entry.own_units:
+        return partial(_moved, function=function, start=lo / unit, size=(hi - lo) / unit)
+    return function
 
 
-def _in_own_units(
+def _moved(
     output: Tensor,
     target: Tensor,
     mask: Tensor,
+    group: Tensor | None = None,
     *,
-    function: Callable[..., Tensor],
-    lo: float,
-    hi: float,
-    options: dict[str, Any],
+    function: Loss,
+    start: float,
+    size: float,
 ) -> Tensor:
-    """A cosine and its unit target moved to lo..hi, so that k and x0 mean the same on every head."""
-    span = hi - lo
-    return function(lo + span * output, lo + span * target, mask, lo=lo, hi=hi, **options)
+    """The loss of start + size·value: numbers on another scale moved to the one the loss counts in."""
+    more = {} if group is None else {"group": group}
+    return function(start + size * output, start + size * target, mask, **more)

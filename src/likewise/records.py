@@ -126,6 +126,11 @@ class Relation:
         return cls.classes(name, [label.strip() for label in spec.split("|")])
 
     @property
+    def unit(self) -> float:
+        """Distance of neighbouring grid points (the smallest, if they differ): what errors count in."""
+        return 1.0 if self.kind == "classes" else float(np.diff(self.grid).min())
+
+    @property
     def grid(self) -> Array:
         """The score grid lo, lo+step, …, hi, or the positions of ordered labels. Shape K."""
         if self.kind == "ordered":

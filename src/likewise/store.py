@@ -29,6 +29,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.encoders.resolve import resolve
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import ModelError, UsageError
+from likewise.heads import Layers
 from likewise.methods.pairs import Objective, PairModel, objective_source
 from likewise.records import Relation
 
@@ -127,9 +128,13 @@ def objective_to_dict(objective: Objective) -> dict[str, Any]:
 
 def objective_from_dict(entry: Mapping[str, Any]) -> Objective:
     """The inverse of `objective_to_dict`."""
-    return Objective(
-        **{**entry, "relation": Relation.from_dict(entry["relation"]), "pairing": tuple(entry["pairing"])}
-    )
+    hidden, activation = entry["layers"]["hidden"], entry["layers"]["activation"]
+    read = {
+        "relation": Relation.from_dict(entry["relation"]),
+        "pairing": tuple(entry["pairing"]),
+        "layers": Layers(tuple(hidden), activation),
+    }
+    return Objective(**{**entry, **read})
 
 
 def versions() -> dict[str, str]:

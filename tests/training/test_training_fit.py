@@ -171,7 +171,8 @@ def test_optimiser_layer_decay_follows_the_paper(tiny_encoder):
 def test_rate_schedules_of_the_paper_and_of_its_code(name, warm, end):
     parameter = torch.nn.Parameter(torch.zeros(1))
     optimiser = torch.optim.SGD([parameter], lr=1.0)
-    schedule = make_rate_schedule(optimiser, FitSettings(rate_schedule=name), 1000)
+    settings = FitSettings(rate_schedule=name)
+    schedule = make_rate_schedule(optimiser, settings, 1000, steps_per_epoch=1000, shrinks=lambda: 0)
     rates = []
     for _ in range(1000):
         rates.append(schedule.get_last_lr()[0])
@@ -179,6 +180,63 @@ def test_rate_schedules_of_the_paper_and_of_its_code(name, warm, end):
         schedule.step()
     assert rates.index(max(rates)) / 1000 == pytest.approx(warm, abs=0.002)
     assert rates[-1] == pytest.approx(end, abs=0.002)
+
+
+def test_fit_infersent_decays_shrinks_and_stops(tiny_encoder, records, tmp_path):
+    model = PairModel(load_encoder(tiny_encoder, device="cpu"), ONE)
+    options = {"optimiser": "sgd", "learning_rate": 0.1, "rate_schedule": "infersent", "epochs": 20}
+    settings = FitSettings(batch_size=8, device="cpu", select=False, **options)
+    values, rates = iter([0.5, 0.6, *[0.1] * 20]), {}
+    report = fit(
+        model,
+        records,
+        settings=settings,
+        run=tmp_path,
+        evaluate=lambda _: {"score": next(values)},
+        metric="score",
+        emit=lambda e: rates.update({e.step: e.values["learning_rate"]}) if e.kind == "step" else None,
+    )
+    # Five steps an epoch; two better evaluations, then ÷ 5 per epoch until the rate is below 1e-5.
+    assert rates[10] == pytest.approx(0.1 * 0.99**2)
+    assert rates[20] == pytest.approx(0.1 * 0.99**4 / 5)
+    assert report.steps == 5 * 8
+
+
+@pytest.mark.parametrize("schedule", ["multi-label", "multi-task"])
+def test_fit_uncertainty_turns_the_noisier_relation_down(tiny_encoder, records, tmp_path, schedule):
+    model, _ = trained(
+        tiny_encoder,
+        records,
+        tmp_path,
+        [Objective(SIMILARITY, "scalar", "mse"), Objective(TOPIC, "scalar", "mse", weight=0.01)],
+        weighting="uncertainty",
+        schedule=schedule,
+        head_learning_rate=0.05,
+        max_steps=40,
+    )
+    noisy, quiet = (model.weights()[key] for key in sorted(model.weights()))
+    assert noisy < 1.0
+    assert quiet / 0.01 > 1.0  # learnt factor of the relation with the small loss
+
+
+def test_fit_mean_weighting_halves_the_sum(tiny_encoder, records, tmp_path):
+    rate = {
+        "optimiser": "sgd",
+        "max_steps": 1,
+        "clip": 0.0,
+        "dropout": 0.0,
+        "rate_schedule": "constant",
+        "warmup": 0.0,
+        "weight_decay": 0.0,
+    }
+    mean, _ = trained(
+        tiny_encoder, records, tmp_path / "a", TWO, weighting="mean", **rate | {"learning_rate": 0.02}
+    )
+    total, _ = trained(
+        tiny_encoder, records, tmp_path / "b", TWO, weighting="sum", **rate | {"learning_rate": 0.01}
+    )
+    for name, value in weights(mean).items():
+        torch.testing.assert_close(value, total.state_dict()[name], atol=1e-6, rtol=1e-5)
 
 
 def test_optimiser_freeze_by_prefix(tiny_encoder):

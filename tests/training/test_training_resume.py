@@ -30,6 +30,15 @@ STOPPING = {
     "stage.0.epochs": 6,
     "stage.0.learning_rate": 2e-3,
 }
+# Rates that shrink by what dev said, and weights that are learnt.
+SHRINKING = {
+    **PLAIN,
+    "stage.0.optimiser": "sgd",
+    "stage.0.rate_schedule": "infersent",
+    "stage.0.learning_rate": 0.5,
+    "stage.0.weighting": "uncertainty",
+    "stage.0.evaluate_every": 2,
+}
 STEPS = sorted(random.Random(7).sample(range(2, 27), 3))
 
 
@@ -65,7 +74,7 @@ def weights_of(folder):
 def undisturbed(launch, tmp_path_factory):
     """Weights of runs that nobody killed, by settings."""
     results = {}
-    for name, settings in (("plain", PLAIN), ("stopping", STOPPING)):
+    for name, settings in (("plain", PLAIN), ("stopping", STOPPING), ("shrinking", SHRINKING)):
         folder = tmp_path_factory.mktemp(name)
         assert launch(folder, settings) == 0
         results[name] = weights_of(folder)
@@ -99,6 +108,12 @@ def test_resume_with_accumulation_and_early_stop(launch, undisturbed, tmp_path, 
     assert code == -signal.SIGKILL
     assert launch(tmp_path, STOPPING, resume=True) == 0
     assert_same(weights_of(tmp_path), undisturbed["stopping"])
+
+
+def test_resume_with_rates_that_shrink(launch, undisturbed, tmp_path):
+    assert launch(tmp_path, SHRINKING, die_in_step=11) == -signal.SIGKILL
+    assert launch(tmp_path, SHRINKING, resume=True) == 0
+    assert_same(weights_of(tmp_path), undisturbed["shrinking"])
 
 
 def test_resume_twice_killed(launch, undisturbed, tmp_path):

@@ -6,16 +6,20 @@
     output                     head(features), one per objective
     loss                       Σ_objectives w · Σ_b loss_b / observed count, over the step's active relations
 
+`weighting` says how the objectives of a step add up: `sum`; `mean` over the active ones; `uncertainty`, where
+each has a learnt s and adds e^(−s)·L + s/2, so that a noisy relation turns itself down (Kendall et al. 2018).
+
 A text that occurs several times in a batch is encoded once. A pair that lacks a relation adds nothing to that
 relation's loss, and the mean runs over the observed pairs of all processes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -27,11 +31,12 @@ from torch.nn import functional
 from likewise import ranks
 from likewise.encoders.sentence import embedding_width
 from likewise.errors import ModelError, UsageError
-from likewise.heads import ContrastHead, Head, make_head
+from likewise.heads import PLAIN, ContrastHead, Head, Layers, make_head
 from likewise.losses import LOSSES, Loss, anchored, make_loss
 from likewise.pairing import Pairing
 from likewise.records import Codec, Relation
 
+Weighting = Literal["sum", "mean", "uncertainty"]
 DEFAULT_PAIRING = ("u", "v", "absdiff")
 
 
@@ -43,7 +48,7 @@ class Objective:
     head: str
     loss: str
     pairing: tuple[str, ...] = DEFAULT_PAIRING
-    hidden: int = 0
+    layers: Layers = PLAIN
     floor: float = 0.0
     weight: float = 1.0
     allow_blind: bool = False
@@ -54,6 +59,11 @@ class Objective:
     def head_key(self) -> str:
         """Name of the head's parameters; objectives with equal keys share one head."""
         return f"{self.relation.name}:{self.head}:{'+'.join(self.features)}"
+
+    @property
+    def balance_key(self) -> str:
+        """Name of the objective's learnt weight; parameter names cannot hold dots."""
+        return f"{self.head_key}:{self.loss}".replace(".", "·")
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -83,6 +93,8 @@ class PairModel(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.anchor = 0.0  # weight of `losses.anchored`; a stage's setting
+        self.weighting: Weighting = "sum"
+        self.balance = nn.ParameterDict()
         self.heads = nn.ModuleDict()
         self.set_objectives(objectives)
 
@@ -100,16 +112,39 @@ class PairModel(nn.Module):
             key = objective.head_key
             pairing = self.pairings[key] = Pairing(objective.features)
             new = make_head(
-                objective.head, pairing.width(width), outputs=objective.outputs(), hidden=objective.hidden
+                objective.head, pairing.width(width), outputs=objective.outputs(), layers=objective.layers
             ).to(self.encoder.device)
             refuse_blind_head(objective, pairing, new)
             if key not in heads:
                 heads[key] = _same_shape(kept.get(key), new) or new
             relation = objective.relation
             self.losses.append(
-                make_loss(objective.loss, objective.head, lo=relation.lo, hi=relation.hi, **objective.options)
+                make_loss(
+                    objective.loss,
+                    objective.head,
+                    lo=relation.lo,
+                    hi=relation.hi,
+                    unit=relation.unit,
+                    **objective.options,
+                )
             )
         self.heads = heads
+
+    def set_weighting(self, weighting: Weighting) -> None:
+        """Choose how objectives add up; learnt weights start equal, whatever an earlier stage learnt."""
+        self.weighting = weighting
+        learnt = self.objectives if weighting == "uncertainty" else ()
+        zero = partial(torch.zeros, (), device=self.encoder.device)
+        self.balance = nn.ParameterDict({o.balance_key: nn.Parameter(zero()) for o in learnt})
+
+    def weights(self) -> dict[str, float]:
+        """What each objective's loss is multiplied with, by its key; learnt weights as they stand now."""
+        found = {}
+        for objective in self.objectives:
+            learnt = self.balance.get(objective.balance_key, None)
+            factor = 1.0 if learnt is None else math.exp(-learnt.item())
+            found[objective.balance_key] = objective.weight * factor
+        return found
 
     @property
     def relations(self) -> tuple[Relation, ...]:
@@ -159,16 +194,21 @@ class PairModel(nn.Module):
         """
         vectors = self.encode_chunks(chunks)
         u, v = vectors[a], vectors[b]
-        total = vectors.new_zeros(())
+        parts = []
         for objective, loss in zip(self.objectives, self.losses, strict=True):
             if active is not None and objective.relation.name not in active:
                 continue
             output = self.output(objective, u, v, training=True)
             if LOSSES[objective.loss].grouped:
                 loss = partial(loss, group=group if objective.within == "data" else None)
-            total = total + objective.weight * _observed_mean(
-                loss, output.float(), targets[objective.head_key]
-            )
+            part = objective.weight * _observed_mean(loss, output.float(), targets[objective.head_key])
+            if self.weighting == "uncertainty":
+                log_variance = self.balance[objective.balance_key]
+                part = torch.exp(-log_variance) * part + log_variance / 2
+            parts.append(part)
+        total = torch.stack(parts).sum()
+        if self.weighting == "mean":
+            total = total / len(parts)
         if anchors is not None:
             total = total + self.anchor * anchored(vectors, anchors, a, b)
         return {"loss": total}

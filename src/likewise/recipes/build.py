@@ -9,6 +9,7 @@ from sentence_transformers import SentenceTransformer
 from likewise.encoders.sentence import load_encoder, without_normalisation
 from likewise.encoders.words import average_encoder, bilstm_encoder
 from likewise.errors import LikewiseError, Problem, RecipeError
+from likewise.heads import Layers
 from likewise.losses import make_loss
 from likewise.methods.pairs import Objective
 from likewise.methods.regression import check_zone
@@ -58,7 +59,7 @@ def _objective(relation: Relation, spec: ObjectiveSpec) -> Objective:
         spec.head,
         spec.loss,
         pairing=spec.pairing,
-        hidden=spec.hidden,
+        layers=Layers(spec.hidden, spec.activation),
         floor=spec.floor,
         weight=spec.weight,
         allow_blind=spec.allow_blind,
@@ -66,7 +67,7 @@ def _objective(relation: Relation, spec: ObjectiveSpec) -> Objective:
         options=spec.options(),
     )
     objective.codec()
-    make_loss(spec.loss, spec.head, lo=relation.lo, hi=relation.hi, **spec.options())
+    make_loss(spec.loss, spec.head, lo=relation.lo, hi=relation.hi, unit=relation.unit, **spec.options())
     if spec.loss in ("smooth_k2", "translated_relu") and spec.x0 is not None:
         check_zone(relation, spec.x0)
     return objective

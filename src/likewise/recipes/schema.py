@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
 
 from likewise.errors import Problem, RecipeError
 
@@ -76,7 +76,10 @@ class ObjectiveSpec(Part):
     head: Literal["scalar", "distribution", "classes", "cosine", "contrast"] = "cosine"
     loss: str = "mse"
     pairing: tuple[str, ...] = ("u", "v", "absdiff")
-    hidden: int = Field(default=0, ge=0)
+    hidden: tuple[PositiveInt, ...] = Field(
+        default=(), description="widths of hidden layers: 50 is Tai's head; [512, 512]"
+    )
+    activation: Literal["sigmoid", "tanh", "relu", "none"] = "sigmoid"
     floor: float = Field(
         default=0.0, ge=-1, lt=1, description="cosine that the lowest rating maps to: 0 or −1"
     )
@@ -93,6 +96,11 @@ class ObjectiveSpec(Part):
     scale: float | None = Field(default=None, gt=0)
     delta: float | None = Field(default=None, gt=0)
     positive: float | None = None
+
+    @field_validator("hidden", mode="before")
+    @classmethod
+    def _one_layer_by_its_width(cls, value: Any) -> Any:
+        return () if value == 0 else (value,) if isinstance(value, int) else value
 
     def options(self) -> dict[str, Any]:
         """The loss's own options that were given."""
@@ -120,7 +128,12 @@ class StageSpec(Part):
         default="", description="spearman, pearson, accuracy, …; the relation's own if empty"
     )
     schedule: Literal["single", "multi-label", "multi-task"] = "multi-label"
-    shuffle_relations: bool = False
+    shuffle_relations: bool = Field(
+        default=False, description="multi-task: relations in random order per batch"
+    )
+    weighting: Literal["sum", "mean", "uncertainty"] = Field(
+        default="sum", description="how the losses of a step add up; uncertainty learns a weight for each"
+    )
     epochs: float = Field(default=1, gt=0)
     max_steps: int | None = Field(default=None, gt=0)
     batch_size: int = Field(default=16, gt=0, description="pairs per step, over all processes")
@@ -135,7 +148,7 @@ class StageSpec(Part):
     momentum: float = Field(default=0.0, ge=0, lt=1)
     weight_decay: float = Field(default=0.01, ge=0)
     layer_decay: float = Field(default=1.0, gt=0, le=1)
-    rate_schedule: Literal["linear", "constant", "cosine", "paper", "code"] = "linear"
+    rate_schedule: Literal["linear", "constant", "cosine", "paper", "code", "infersent"] = "linear"
     warmup: float = Field(default=0.1, ge=0, lt=1)
     clip: float = Field(default=1.0, ge=0, description="gradient norm; 0 is off")
     anchor: float = Field(

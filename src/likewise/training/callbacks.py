@@ -18,6 +18,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from likewise import ranks
 from likewise.errors import EvaluationError
 from likewise.methods.pairs import PairModel
+from likewise.methods.relations import SHRINK, infersent_stops
 from likewise.training.checkpoints import (
     complete_checkpoints,
     read_state,
@@ -49,6 +50,7 @@ class RunState:
     best_value: float = -math.inf
     since_best: int = 0
     stopped: bool = False
+    shrinks: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
 
 
@@ -130,7 +132,11 @@ class SelectAndSave(TrainerCallback):
         step = state.global_step
         last = step >= self._total
         if self._evaluate is not None and (last or step % self._evaluate_every == 0):
+            before, due = self.state.shrinks, control.should_log
             self._select(step)
+            control.should_log = due  # logging the dev numbers took the step's own turn to log its loss
+            if self.state.shrinks > before:
+                self._shrink(optimizer)
             control.should_training_stop = control.should_training_stop or self.state.stopped
         if self._writes and (step % self._save_every == 0 or control.should_training_stop) and not last:
             self._checkpoint(state, optimizer, lr_scheduler)
@@ -172,7 +178,15 @@ class SelectAndSave(TrainerCallback):
                 save_weights(self._model, best_file(self._run, step))
         else:
             run.since_best += 1
+            run.shrinks += self._settings.rate_schedule == "infersent"
             run.stopped = self._settings.patience is not None and run.since_best >= self._settings.patience
+
+    def _shrink(self, optimizer: Any) -> None:
+        """Divide the rates now: the schedule's own turn was before this evaluation."""
+        for group in optimizer.param_groups:
+            group["lr"] /= SHRINK
+        largest = max(group["lr"] for group in optimizer.param_groups)
+        self.state.stopped = self.state.stopped or infersent_stops(largest)
 
     def _checkpoint(self, state: TrainerState, optimizer: Any, lr_scheduler: Any) -> None:
         optimiser = getattr(optimizer, "optimizer", optimizer)

@@ -111,7 +111,7 @@ def fit(
     finished = _already_stopped(found)
     if finished is None:
         seeder = SeedSteps(sampler, settings, updates, arguments.process_index)
-        _train(model, loader, arguments, settings, total, [seeder, keeper], found)
+        _train(model, loader, arguments, settings, total, updates, seeder, keeper, found)
         finished = keeper.state
     if finished.best_step >= 0 and settings.select:
         ranks.wait()
@@ -177,6 +177,7 @@ def _prepare(
     )
     model.to(arguments.device)
     model.anchor = settings.anchor
+    model.set_weighting(settings.weighting)
     anchors = (
         Anchors(model.encoder, (t for pair in dataset.texts for t in pair), features)
         if settings.anchor
@@ -222,19 +223,24 @@ def _train(
     arguments: TrainingArguments,
     settings: FitSettings,
     total: int,
-    callbacks: list[Any],
+    updates: int,
+    seeder: SeedSteps,
+    keeper: SelectAndSave,
     found: list[Path],
 ) -> None:
     optimiser = make_optimiser(model, settings)
+    rates = make_rate_schedule(
+        optimiser, settings, total, steps_per_epoch=updates, shrinks=lambda: keeper.state.shrinks
+    )
     trainer = _StepTrainer(
         loader=loader,
         model=model,
         args=arguments,
-        optimizers=(optimiser, make_rate_schedule(optimiser, settings, total)),
-        callbacks=callbacks,
+        optimizers=(optimiser, rates),
+        callbacks=[seeder, keeper],
     )
     trainer.remove_callback(PrinterCallback)
-    callbacks[1].log = trainer.log
+    keeper.log = trainer.log
     with warnings.catch_warnings():
         # LambdaLR cannot know that the optimiser's own state was restored before its first step.
         warnings.filterwarnings("ignore", message="Detected call of `lr_scheduler.step", category=UserWarning)

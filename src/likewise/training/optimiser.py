@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -12,6 +13,7 @@ from likewise.encoders.sentence import transformer_layers
 from likewise.errors import UsageError
 from likewise.methods.pairs import PairModel
 from likewise.methods.regression import rate_factor
+from likewise.methods.relations import infersent_factor
 from likewise.training.settings import FitSettings
 
 
@@ -49,7 +51,7 @@ def freeze(model: nn.Module, prefixes: tuple[str, ...]) -> None:
 
 
 def _rate(name: str, layers: dict[str, int], settings: FitSettings) -> float:
-    if name.startswith("heads."):
+    if name.startswith(("heads.", "balance.")):
         return settings.head_learning_rate or settings.learning_rate
     for prefix, depth in layers.items():
         if name.startswith("encoder." + prefix):
@@ -62,10 +64,22 @@ def _decay(name: str, parameter: nn.Parameter, settings: FitSettings) -> float:
     return 0.0 if plain else settings.weight_decay
 
 
-def make_rate_schedule(optimiser: torch.optim.Optimizer, settings: FitSettings, total: int) -> LambdaLR:
-    """The learning rate's course over `total` optimiser steps."""
+def make_rate_schedule(
+    optimiser: torch.optim.Optimizer,
+    settings: FitSettings,
+    total: int,
+    *,
+    steps_per_epoch: int,
+    shrinks: Callable[[], int],
+) -> LambdaLR:
+    """The learning rate's course over `total` optimiser steps.
+
+    `shrinks` counts the evaluations that did not improve; only `infersent` asks.
+    """
 
     def factor(step: int) -> float:
+        if settings.rate_schedule == "infersent":
+            return infersent_factor(step // steps_per_epoch, shrinks())
         if settings.rate_schedule in ("paper", "code"):
             return rate_factor(step, total, schedule=settings.rate_schedule)
         rising = round(total * settings.warmup)

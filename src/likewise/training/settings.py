@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from likewise.data.batching import Order
+from likewise.methods.pairs import Weighting
 from likewise.schedules import ScheduleName
 
-RateSchedule = Literal["linear", "constant", "cosine", "paper", "code"]
+RateSchedule = Literal["linear", "constant", "cosine", "paper", "code", "infersent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class FitSettings:
     token_budget: int | None = None
     schedule: ScheduleName = "multi-label"
     shuffle_relations: bool = False
+    weighting: Weighting = "sum"
     freeze: tuple[str, ...] = ()
     evaluate_every: int | None = None
     save_every: int | None = None
