@@ -172,3 +172,15 @@ def test_load_encoder_refuses_pickled_weights(tiny_encoder, tmp_path):
     weights.unlink()
     with pytest.raises(ModelError, match="pickled weights"):
         load_encoder(tmp_path / "pickled", device="cpu")
+
+
+def test_bilstm_v1_padding_is_a_named_quirk(tiny_vectors):
+    safe, quirk = (
+        bilstm_encoder(tiny_vectors, hidden=12, padding=padding, device="cpu")
+        for padding in ("safe", "infersent-v1")
+    )
+    short, long = "a dog", "a man plays guitar in the park"
+    plain = safe.encode([short])[0]
+    assert (plain < 0).any()
+    assert np.abs(quirk.encode([short])[0] - plain).max() < 1e-6  # alone there is no padding
+    assert np.abs(quirk.encode([short, long])[0] - np.maximum(plain, 0)).max() < 1e-6

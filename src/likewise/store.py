@@ -28,6 +28,7 @@ from sentence_transformers import SentenceTransformer
 
 from likewise.encoders.resolve import resolve
 from likewise.encoders.sentence import load_encoder
+from likewise.encoders.words import padding_of, with_padding
 from likewise.errors import ModelError, UsageError
 from likewise.heads import Layers
 from likewise.methods.pairs import Objective, PairModel, objective_source
@@ -53,7 +54,7 @@ def save_model(
     aside = target.with_name(target.name + ".partial")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
-    model.encoder.save(str(aside), create_model_card=False)
+    with_padding(model.encoder, "safe").save(str(aside), create_model_card=False)
     own = aside / "likewise"
     own.mkdir()
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.heads.state_dict().items()}
@@ -63,6 +64,7 @@ def save_model(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
         "relations": [relation.to_dict() for relation in model.relations],
+        "padding": padding_of(model.encoder),
         "objectives": [objective_to_dict(objective) for objective in model.objectives],
         "source": {r.name: objective_source(model.answering(r.name)) for r in model.relations},
         **about,
@@ -106,7 +108,7 @@ def _read_document(path: Path) -> dict[str, Any]:
 def _with_heads(encoder: SentenceTransformer, where: Path, document: Mapping[str, Any]) -> PairModel:
     try:
         objectives = [objective_from_dict(entry) for entry in document["objectives"]]
-        model = PairModel(encoder, objectives)
+        model = PairModel(with_padding(encoder, document.get("padding", "safe")), objectives)
         model.heads.load_state_dict(
             load_file(where / "likewise" / "heads.safetensors", device=str(encoder.device))
         )

@@ -1,8 +1,8 @@
 """Encoders over word vectors: BiLSTM with max pooling (InferSent's shape), and the plain average.
 
-Both are built from stock sentence-transformers modules, so a saved folder loads without Likewise. Words
-come from a word-level Hugging Face tokenizer; the BiLSTM sees begin and end markers, so an empty text still
-has a vector.
+Both are built from stock sentence-transformers modules, so a saved folder loads without Likewise, padding-safe
+whatever `padding` says. Words come from a word-level Hugging Face tokenizer; the BiLSTM sees begin and end
+markers, so an empty text still has a vector.
 
     BiLSTM-max   ids T → vectors T×d → BiLSTM T×2H → max over time 2H        Conneau et al. 2017
     average      ids T → vectors T×d → mean d
@@ -14,6 +14,7 @@ import gzip
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import LSTM, Pooling, StaticEmbedding, WordEmbeddings
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from torch import nn
 from transformers import PreTrainedTokenizerFast
 
 from likewise.encoders.resolve import local_model
@@ -28,7 +30,34 @@ from likewise.errors import DataError, Problem, UsageError
 
 PAD, UNKNOWN, BEGIN, END = "<pad>", "<unk>", "<s>", "</s>"
 SPECIAL = (PAD, UNKNOWN, BEGIN, END)
+Padding = Literal["safe", "infersent-v1"]
 Vectors = NDArray[np.float32]
+
+
+class PaddingTakesPart(nn.Module):
+    """InferSent v1's quirk: zeros after a text's end take part in the max over time.
+
+    A text's vector then depends on its batch mates: it is max(h, 0) unless the text is the longest. For
+    reproduction only. Not saved with the modules: `store` notes it and puts it back.
+    """
+
+    def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Let pooling see every position."""
+        return {**features, "attention_mask": torch.ones_like(features["attention_mask"])}
+
+
+def padding_of(encoder: SentenceTransformer) -> Padding:
+    """Which padding rule an encoder follows."""
+    return "infersent-v1" if any(isinstance(m, PaddingTakesPart) for m in encoder) else "safe"
+
+
+def with_padding(encoder: SentenceTransformer, padding: Padding) -> SentenceTransformer:
+    """The same modules under a padding rule; weights are shared, not copied."""
+    if padding_of(encoder) == padding:
+        return encoder
+    *modules, pooling = [m for m in encoder if not isinstance(m, PaddingTakesPart)]
+    quirk = [PaddingTakesPart()] if padding == "infersent-v1" else []
+    return SentenceTransformer(modules=[*modules, *quirk, pooling], device=str(encoder.device))
 
 
 def bilstm_encoder(
@@ -38,6 +67,7 @@ def bilstm_encoder(
     words: Iterable[str] | None = None,
     max_length: int = 256,
     train_vectors: bool = False,
+    padding: Padding = "safe",
     seed: int = 1,
     device: str | None = None,
 ) -> SentenceTransformer:
@@ -56,7 +86,9 @@ def bilstm_encoder(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         recurrent = LSTM(table.shape[1], hidden)
-    return SentenceTransformer(modules=[lookup, recurrent, Pooling(2 * hidden, "max")], device=device)
+    pooling = Pooling(2 * hidden, "max")
+    encoder = SentenceTransformer(modules=[lookup, recurrent, pooling], device=device)
+    return with_padding(encoder, padding)
 
 
 def average_encoder(

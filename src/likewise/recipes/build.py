@@ -95,6 +95,7 @@ def build_encoder(
             words=words,
             max_length=spec.max_length or 256,
             train_vectors=spec.train_vectors,
+            padding=spec.padding,
             seed=seed,
             device=device,
         )

@@ -42,6 +42,9 @@ class EncoderSpec(Part):
     )
     hidden: int = Field(default=2048, gt=0, description="LSTM units per direction")
     train_vectors: bool = False
+    padding: Literal["safe", "infersent-v1"] = Field(
+        default="safe", description="BiLSTM: infersent-v1 lets zero padding take part in the max"
+    )
     words: Literal["all", "data"] = Field(
         default="all", description="vocabulary: all vectors, or words of the data"
     )
