@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,7 @@ def evaluate(
     protocol = Protocol(metric=metric, aggregation=aggregation, source=source)  # type: ignore[arg-type]
 
     folder = None if data_dir is None else Path(data_dir)
+    chosen, left_out = chosen.answerable([relation.name for relation in predictor.relations], source)
     if source == "head":
         _require_relations(predictor, chosen)
 
@@ -165,6 +167,7 @@ def evaluate(
         return _head_answers(predictor, pairs, relations, progress)
 
     result = run_suite(chosen, scorer, protocol=protocol, data_dir=folder, keep_predictions=keep_predictions)
+    result = replace(result, left_out=left_out)
     if log:
         recipe = str((predictor.about.get("recipe") or {}).get("name", ""))
         log_test_run(result, model=str(predictor.about.get("name", "")), recipe=recipe)

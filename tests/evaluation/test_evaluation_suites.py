@@ -286,3 +286,15 @@ def test_suites_sts7_on_real_data(data_dir: Path) -> None:
         assert len({result[name].value for result in found.values()}) == 1
     assert len({result["STS12"].value for result in found.values()}) == 3
     assert found["all"].average == pytest.approx(np.mean([task.value for task in found["all"].tasks]))
+
+
+def test_suite_by_name_leaves_out_what_a_model_does_not_answer():
+    suite = get_suite("relations")
+    kept, others = suite.answerable(["relatedness", "entailment"], "head")
+    assert [task.name for task in kept.tasks] == ["SICK relatedness", "SICK entailment"]
+    assert len(others) == 4
+    kept, others = suite.answerable(["similarity"], "cosine")
+    assert others == ("SICK entailment",)  # a cosine is no label
+    with pytest.raises(UsageError, match=r"asks for sim, rel, ma, pac, .*heads answer similarity"):
+        suite.answerable(["similarity"], "head")
+    assert get_suite("sts7").answerable(["anything"], "head") == (get_suite("sts7"), ())

@@ -18,7 +18,7 @@ def evaluate(
         list[str], typer.Argument(metavar="MODEL…", help="Model folders, hub ids or 'default'.")
     ],
     suite: Annotated[
-        str, typer.Option("--suite", help="sts7, or a FILE.toml with tasks of your own.")
+        str, typer.Option("--suite", help="sts7, relations, or a FILE.toml with tasks of your own.")
     ] = "sts7",
     source: Annotated[
         str, typer.Option("--source", help="Scores from the cosine or from the head.")

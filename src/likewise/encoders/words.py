@@ -1,7 +1,7 @@
 """Encoders over word vectors: BiLSTM with max pooling (InferSent's shape), and the plain average.
 
-Both are built from stock sentence-transformers modules, so a saved folder loads without Likewise, padding-safe
-whatever `padding` says. Words come from a word-level Hugging Face tokenizer; the BiLSTM sees begin and end
+Both are built from stock sentence-transformers modules, so a saved folder loads without Likewise and
+is padding-safe there. Words come from a word-level Hugging Face tokenizer; the BiLSTM sees begin and end
 markers, so an empty text still has a vector.
 
     BiLSTM-max   ids T → vectors T×d → BiLSTM T×2H → max over time 2H        Conneau et al. 2017

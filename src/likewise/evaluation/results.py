@@ -85,6 +85,7 @@ class SuiteResult:
     tasks: tuple[TaskResult, ...]
     overlap: str = NOT_AUDITED
     predictions: dict[str, Predictions] = field(default_factory=dict, compare=False, repr=False)
+    left_out: tuple[str, ...] = ()
 
     @property
     def average(self) -> float | None:
@@ -109,6 +110,7 @@ class SuiteResult:
             "average": self.average,
             "overlap": self.overlap,
             "tasks": [asdict(task) for task in self.tasks],
+            "left_out": list(self.left_out),
         }
         if self.predictions:
             data["predictions"] = {
@@ -123,7 +125,8 @@ class SuiteResult:
 
     def to_text(self) -> str:
         """An aligned plain table with protocol and overlap under it."""
-        return "\n".join([*align(*self._table()), str(self.protocol), self.overlap])
+        others = [f"not answered by this model: {', '.join(self.left_out)}"] if self.left_out else []
+        return "\n".join([*align(*self._table()), *others, str(self.protocol), self.overlap])
 
     def to_markdown(self) -> str:
         """The same for a README or a report."""

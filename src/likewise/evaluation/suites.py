@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import EvaluationError, UsageError
+from likewise.evaluation.metrics import get_metric
 from likewise.evaluation.overlap import AuditReport
 from likewise.evaluation.protocol import Protocol
 from likewise.evaluation.results import NOT_AUDITED, Predictions, SuiteResult
@@ -27,10 +28,14 @@ Scorer = Callable[[list[tuple[str, str]], list[str]], NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A named list of tasks."""
+    """A named list of tasks.
+
+    `by_name`: heads answer the relation of their own name alone. Tasks a model cannot answer are left out.
+    """
 
     name: str
     tasks: tuple[Task, ...]
+    by_name: bool = False
 
     def __post_init__(self) -> None:
         names = [task.name for task in self.tasks]
@@ -38,6 +43,34 @@ class Suite:
             raise UsageError(
                 f"suite {self.name!r} needs one or more tasks with different names, found {names}"
             )
+
+    def answerable(self, relations: Sequence[str], source: str) -> tuple[Suite, tuple[str, ...]]:
+        """The part of a suite asked by name that can be answered, and the names of the other tasks.
+
+        By cosine that is what a number is measured for; by head, what the model has a relation for.
+        """
+        if not self.by_name:
+            return self, ()
+        kept = [
+            task
+            for task in self.tasks
+            if (task.relation_name in relations if source == "head" else _compares_numbers(task))
+        ]
+        if not kept:
+            asked = ", ".join(dict.fromkeys(task.relation_name for task in self.tasks))
+            raise UsageError(
+                f"suite {self.name} asks for {asked}; the model's heads answer {', '.join(relations)}"
+            )
+        others = tuple(task.name for task in self.tasks if task not in kept)
+        return Suite(self.name, tuple(kept), by_name=True), others
+
+
+def _compares_numbers(task: Task) -> bool:
+    return not task.metric or get_metric(task.metric).kind == "numbers"
+
+
+def _activity(name: str, relation: str) -> Task:
+    return Task(name, "human_activity_phrases", relation=relation, metric="spearman")
 
 
 SUITES: dict[str, Suite] = {
@@ -64,6 +97,18 @@ SUITES: dict[str, Suite] = {
             Task("STS-B", "stsb"),
             Task("SICK-R", "sick", relation="relatedness"),
         ),
+    ),
+    "relations": Suite(
+        "relations",
+        (
+            _activity("HAP similarity", "sim"),
+            _activity("HAP relatedness", "rel"),
+            _activity("HAP motivational alignment", "ma"),
+            _activity("HAP perceived actor congruence", "pac"),
+            Task("SICK relatedness", "sick", relation="relatedness", metric="pearson"),
+            Task("SICK entailment", "sick", relation="entailment", metric="accuracy"),
+        ),
+        by_name=True,
     ),
 }
 
