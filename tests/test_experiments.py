@@ -199,3 +199,77 @@ name = "cross-entropy"
     row = likewise.experiment(path, tmp_path / "out", device="cpu").rows[0]
     assert "average" in row.numbers
     assert "head average" not in row.numbers
+
+
+@pytest.fixture
+def relations(tmp_path, tiny_encoder, tiny_pairs, monkeypatch):
+    """An experiment over two graded relations and one of classes: joint, in turns, and one by one."""
+    monkeypatch.setenv("LIKEWISE_TEST_LOG", str(tmp_path / "log.jsonl"))
+    tasks = {"similarity": "0..5", "topic": "-2..2", "entailment": "contradiction|neutral|entailment"}
+    metrics = {"similarity": "spearman", "topic": "spearman", "entailment": "accuracy"}
+    (tmp_path / "suite.toml").write_text(
+        'name = "mine"\nby_name = true\n'
+        + "".join(
+            f'[[task]]\nname = "{name}"\nfile = "{tiny_pairs}"\nrelation = "{name}:{scale}"\n'
+            f'metric = "{metrics[name]}"\n'
+            for name, scale in tasks.items()
+        )
+    )
+    (tmp_path / "recipe.toml").write_text(
+        f"""
+name = "small"
+encoder = "{tiny_encoder}"
+[relation.similarity]
+[relation.topic]
+lo = -2
+hi = 2
+[relation.entailment]
+kind = "classes"
+labels = ["contradiction", "neutral", "entailment"]
+[[stage]]
+data = [{{ source = "{tiny_pairs}" }}]
+max_steps = 3
+batch_size = 8
+objective = [
+  {{ relation = "similarity", head = "distribution", loss = "kl_grid", pairing = ["prod", "absdiff"] }},
+  {{ relation = "topic", head = "distribution", loss = "kl_grid", pairing = ["prod", "absdiff"] }},
+  {{ relation = "entailment", head = "classes", loss = "cross_entropy", pairing = ["prod", "absdiff"] }},
+]
+"""
+    )
+    path = tmp_path / "experiment.toml"
+    path.write_text(
+        f"""
+name = "small"
+recipe = "{tmp_path / "recipe.toml"}"
+suite = "{tmp_path / "suite.toml"}"
+sources = ["head"]
+seeds = [1, 2, 3]
+baseline = "multi-label"
+[[setting]]
+name = "multi-label"
+[[setting]]
+name = "multi-task"
+set = {{ "stage.0.schedule" = "multi-task" }}
+[[setting]]
+name = "single"
+each = "relation"
+"""
+    )
+    return path
+
+
+def test_experiment_single_trains_one_model_per_relation(relations, tmp_path):
+    told = []
+    result = likewise.experiment(relations, tmp_path / "out", device="cpu", tell=told.append)
+    assert len(told) == 3 + 3 + 9
+    columns = ["head similarity", "head topic", "head entailment"]
+    assert [list(row.numbers) for row in result.rows] == [columns] * 3
+    single = [json.loads(f.read_text()) for f in (tmp_path / "out").glob("*.json")]
+    single = [cell for cell in single if cell["setting"].startswith("single")]
+    assert {tuple(cell["recipe"]["relation"]) for cell in single} == {
+        ("similarity",),
+        ("topic",),
+        ("entailment",),
+    }
+    assert {cell["recipe"]["stage"][0]["schedule"] for cell in single} == {"single"}

@@ -2,6 +2,7 @@
 
 ```toml
 name = "support"
+by_name = false                   # true: tasks whose relation a model has no head for are left out
 
 [[task]]
 name = "tickets"
@@ -87,6 +88,7 @@ class _SuiteSchema(BaseModel):
 
     task: Annotated[list[_TaskSchema], Field(min_length=1)]
     name: Text | None = None
+    by_name: bool = False
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -112,7 +114,8 @@ def read_suite(path: str | Path) -> Suite:
         schema = _SuiteSchema.model_validate(data)
     except ValidationError as error:
         raise RecipeError([_problem(path, detail) for detail in error.errors()]) from None
-    return Suite(schema.name or path.stem, tuple(task.to_task(path.parent) for task in schema.task))
+    tasks = tuple(task.to_task(path.parent) for task in schema.task)
+    return Suite(schema.name or path.stem, tasks, by_name=schema.by_name)
 
 
 def _problem(path: Path, detail: Any) -> Problem:

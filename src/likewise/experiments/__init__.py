@@ -13,8 +13,9 @@ from typing import Any
 
 from likewise.errors import EvaluationError, LikewiseError
 from likewise.experiments.cell import Cell, run_cell
+from likewise.experiments.parts import one_by_one
 from likewise.experiments.schema import Experiment, Setting, Start, read_experiment
-from likewise.experiments.summary import ExperimentResult, Row
+from likewise.experiments.summary import ExperimentResult, make_row
 from likewise.recipes.reading import read_recipe
 
 
@@ -63,7 +64,7 @@ def run_experiments(
     runner.run([cell for plan in plans for cell in (*plan.grid_cells(), *plan.settled_cells())])
     for plan in plans:
         plan.choose(runner.read)
-    runner.run([cell for plan in plans for row in plan.final_cells() for cell in row])
+    runner.run([cell for plan in plans for runs in plan.final_cells() for run in runs for cell in run])
     return [plan.result(runner.read) for plan in plans]
 
 
@@ -80,27 +81,37 @@ class _Plan:
         self._chosen = {_name(row): plan.points(row[1])[0] for row in self._rows}
         self._grid: list[dict[str, Any]] = []
 
-    def _cell(
+    def _cells(
         self, start: Start, setting: Setting, point: dict[str, Any], seed: int, *, measure: bool = True
-    ) -> Cell:
-        """The cell of a setting at a grid point with a seed; grid cells are not measured on test data."""
+    ) -> list[Cell]:
+        """The cells of a setting at a grid point with a seed: one, or one per relation.
+
+        Grid cells are not measured on test data.
+        """
         changes = {**self._plan.base, **start.set, **setting.set, **point}
         recipe = read_recipe(setting.recipe or self._plan.recipe, overrides={**changes, "seed": seed})
-        return Cell(
-            f"{setting.name} {start.name}".strip(),
-            recipe.model_dump(mode="json"),
-            changes,
-            seed,
-            self._plan.suite,
-            self._plan.sources,
-            tuple(check.model_dump() for check in self._plan.check),
-            measure,
-            self._device,
-            self._precision,
-            self._data_dir,
-        )
+        name = f"{setting.name} {start.name}".strip()
+        parts = {name: recipe}
+        if setting.each == "relation":
+            parts = {f"{name} ({relation})": part for relation, part in one_by_one(recipe).items()}
+        return [
+            Cell(
+                part,
+                one.model_dump(mode="json"),
+                changes,
+                seed,
+                self._plan.suite,
+                self._plan.sources,
+                tuple(check.model_dump() for check in self._plan.check),
+                measure,
+                self._device,
+                self._precision,
+                self._data_dir,
+            )
+            for part, one in parts.items()
+        ]
 
-    def _tried(self) -> list[tuple[Start, Setting, dict[str, Any], list[Cell]]]:
+    def _tried(self) -> list[tuple[Start, Setting, dict[str, Any], list[list[Cell]]]]:
         """Every grid point of the rows that have a choice, with its cells."""
         seeds = self._plan.grid_seeds or self._plan.seeds[:1]
         return [
@@ -108,7 +119,7 @@ class _Plan:
                 start,
                 setting,
                 point,
-                [self._cell(start, setting, point, seed, measure=False) for seed in seeds],
+                [self._cells(start, setting, point, seed, measure=False) for seed in seeds],
             )
             for start, setting in self._rows
             for point in self._plan.points(setting)
@@ -120,26 +131,27 @@ class _Plan:
 
     def grid_cells(self) -> list[Cell]:
         """Cells that choose: trained, looked at on dev, never measured on test data."""
-        return [cell for *_, cells in self._tried() for cell in cells]
+        return [cell for *_, runs in self._tried() for run in runs for cell in run]
 
     def settled_cells(self) -> list[Cell]:
         """Final cells of the rows that have nothing to choose."""
         rows = zip(self._rows, self.final_cells(), strict=True)
-        return [cell for (_, setting), cells in rows if not self._has_grid(setting) for cell in cells]
+        settled = [runs for (_, setting), runs in rows if not self._has_grid(setting)]
+        return [cell for runs in settled for run in runs for cell in run]
 
-    def final_cells(self) -> list[list[Cell]]:
-        """Per row one cell per seed, at the chosen grid point."""
+    def final_cells(self) -> list[list[list[Cell]]]:
+        """Per row and seed the cells of that run, at the chosen grid point."""
         return [
-            [self._cell(*row, self._chosen[_name(row)], seed) for seed in self._plan.seeds]
+            [self._cells(*row, self._chosen[_name(row)], seed) for seed in self._plan.seeds]
             for row in self._rows
         ]
 
     def choose(self, read: Read) -> None:
         """Per row the grid point with the best mean dev score; the whole search is kept for the record."""
         best: dict[tuple[str, str], float] = {}
-        for start, setting, point, cells in self._tried():
-            dev = [float(read(cell)["dev"]) for cell in cells]
-            mean = sum(dev) / len(dev)
+        for start, setting, point, runs in self._tried():
+            dev = [_mean([float(read(cell)["dev"]) for cell in run]) for run in runs]
+            mean = _mean(dev)
             self._grid.append({"start": start.name, "setting": setting.name, "point": point, "dev": dev})
             name = _name((start, setting))
             if mean > best.get(name, float("-inf")):
@@ -149,10 +161,10 @@ class _Plan:
         """The table, from the files of the final cells."""
         plan, final = self._plan, self.final_cells()
         made = tuple(
-            _row(*_name(row), self._chosen[_name(row)], [read(cell) for cell in cells])
-            for row, cells in zip(self._rows, final, strict=True)
+            make_row(*_name(row), self._chosen[_name(row)], [[read(cell) for cell in run] for run in runs])
+            for row, runs in zip(self._rows, final, strict=True)
         )
-        sample = read(final[0][0])
+        sample = read(final[0][0][0])
         about = {
             "versions": sample["versions"],
             "device": sample["device"],
@@ -164,6 +176,10 @@ class _Plan:
         }
         baseline = plan.baseline or plan.setting[0].name
         return ExperimentResult(plan.name, plan.description, plan.recipe, baseline, made, self._grid, about)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _name(row: tuple[Start, Setting]) -> tuple[str, str]:
@@ -236,25 +252,3 @@ class _Runner:
         """What a finished cell wrote."""
         document: dict[str, Any] = json.loads(self._file(cell.key).read_text(encoding="utf8"))
         return document
-
-
-def _row(start: str, setting: str, point: dict[str, Any], cells: list[dict[str, Any]]) -> Row:
-    numbers: dict[str, list[float]] = {}
-    for cell in cells:
-        for source, result in cell["results"].items():
-            prefix = "" if source == "cosine" else f"{source} "
-            for task in result["tasks"]:
-                numbers.setdefault(prefix + task["name"], []).append(float(task["value"]))
-            numbers.setdefault(prefix + "average", []).append(float(result["average"]))
-        for name, value in cell["checks"].items():
-            numbers.setdefault(name, []).append(float(value))
-    return Row(
-        start,
-        setting,
-        point,
-        tuple(int(cell["seed"]) for cell in cells),
-        tuple(cell["dev"] for cell in cells),
-        {name: tuple(values) for name, values in numbers.items()},
-        tuple(float(cell["train_seconds"]) for cell in cells),
-        tuple(cell["peak_memory_mib"] for cell in cells),
-    )

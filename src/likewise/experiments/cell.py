@@ -91,15 +91,17 @@ def run_cell(cell: Cell, folder: Path) -> Path:
 
 def _measure(cell: Cell, predictor: Any, folder: Path) -> dict[str, Any]:
     from likewise.api import evaluate
+    from likewise.evaluation.suites import get_suite
 
     arrays: dict[str, Any] = {}
     results: dict[str, Any] = {}
     for source in cell.sources:
-        if source == "head" and _answers_labels(predictor):
+        if source == "head" and not get_suite(cell.suite).by_name and _answers_labels(predictor):
             continue  # a class head has no number to rank pairs by; its accuracy is a check
         result = evaluate(predictor, cell.suite, source=source, data_dir=cell.data_dir, keep_predictions=True)
         for name, kept in result.predictions.items():
-            arrays[f"{source}/{name}"] = np.asarray(kept.predicted, dtype=np.float32)
+            arrays[f"{source}/{name}"] = _compact(kept.predicted)
+            arrays[f"gold/{name}"] = _compact(kept.gold)
         document = result.to_dict()
         document.pop("predictions", None)
         results[source] = document
@@ -130,6 +132,12 @@ def _check(check: Mapping[str, str], predictor: Any, cell: Cell, arrays: dict[st
     ):
         answers = nearest_labels(relation, answers)
     return compute(check["metric"], gold, answers) * get_metric(check["metric"]).scale
+
+
+def _compact(values: Any) -> Any:
+    """Numbers in single precision, labels as fixed-width text: neither needs a pickle."""
+    row = np.asarray(list(values))
+    return row.astype(np.float32) if row.dtype.kind == "f" else row
 
 
 def _answers_labels(predictor: Any) -> bool:

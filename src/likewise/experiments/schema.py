@@ -27,6 +27,9 @@ class Setting(Part):
     grid: dict[str, list[Any]] | None = Field(
         default=None, description="its own grid instead of the experiment's"
     )
+    each: Literal["relation"] | None = Field(
+        default=None, description="'relation': one model per relation instead of one for all"
+    )
 
 
 class Start(Part):

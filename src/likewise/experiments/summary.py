@@ -27,6 +27,42 @@ class Row:
     peak_memory_mib: tuple[float | None, ...]
 
 
+def make_row(
+    start: str, setting: str, point: dict[str, Any], runs: Sequence[Sequence[dict[str, Any]]]
+) -> Row:
+    """A row from what its cells wrote; a run has one cell, or one per relation."""
+    numbers: dict[str, list[float]] = {}
+    for run in runs:
+        for name, value in _numbers(run).items():
+            numbers.setdefault(name, []).append(value)
+    dev = [[cell["dev"] for cell in run] for run in runs]
+    memory = [[cell["peak_memory_mib"] for cell in run] for run in runs]
+    return Row(
+        start,
+        setting,
+        point,
+        tuple(int(run[0]["seed"]) for run in runs),
+        tuple(None if None in values else sum(values) / len(values) for values in dev),
+        {name: tuple(values) for name, values in numbers.items()},
+        tuple(sum(float(cell["train_seconds"]) for cell in run) for run in runs),
+        tuple(None if None in values else max(values) for values in memory),
+    )
+
+
+def _numbers(run: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Every number of one run by its column: the tasks, their average if they share a metric, and checks."""
+    found: dict[str, float] = {}
+    for source in dict.fromkeys(source for cell in run for source in cell["results"]):
+        prefix = "" if source == "cosine" else f"{source} "
+        tasks = [task for cell in run for task in cell["results"].get(source, {"tasks": []})["tasks"]]
+        found |= {prefix + task["name"]: float(task["value"]) for task in tasks}
+        if len({task["metric"] for task in tasks}) == 1:
+            found[prefix + "average"] = sum(float(task["value"]) for task in tasks) / len(tasks)
+    for cell in run:
+        found |= {name: float(value) for name, value in cell["checks"].items()}
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class ExperimentResult:
     """All settings of an experiment."""

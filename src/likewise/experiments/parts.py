@@ -1,0 +1,38 @@
+"""A recipe taken apart: one recipe per relation, for the settings that train each relation alone."""
+
+from __future__ import annotations
+
+from likewise.errors import Problem, RecipeError
+from likewise.recipes.schema import Recipe, StageSpec
+
+
+def one_by_one(recipe: Recipe) -> dict[str, Recipe]:
+    """Per relation of the last stage a recipe that learns it alone; stages about other relations stay.
+
+    A stage that learns several relations keeps the one asked for; a pre-training stage has none of them.
+    """
+    wanted = list(dict.fromkeys(objective.relation for objective in recipe.stage[-1].objective))
+    if len(wanted) < 2:
+        raise RecipeError(
+            [
+                Problem(
+                    recipe.name,
+                    "learns one relation: there is nothing to take apart",
+                    'drop each = "relation"',
+                )
+            ]
+        )
+    made = {}
+    for name in wanted:
+        stages = tuple(_alone(stage, name, wanted) for stage in recipe.stage)
+        used = {objective.relation for stage in stages for objective in stage.objective}
+        relations = {key: spec for key, spec in recipe.relation.items() if key in used}
+        made[name] = recipe.model_copy(update={"stage": stages, "relation": relations})
+    return made
+
+
+def _alone(stage: StageSpec, name: str, wanted: list[str]) -> StageSpec:
+    kept = tuple(o for o in stage.objective if o.relation == name or o.relation not in wanted)
+    if not any(objective.relation in wanted for objective in stage.objective):
+        return stage
+    return stage.model_copy(update={"objective": kept, "schedule": "single"})
