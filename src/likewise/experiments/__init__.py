@@ -240,7 +240,8 @@ class _Runner:
 
     def _finished(self, cell: Cell, path: Path) -> None:
         found = json.loads(path.read_text(encoding="utf8"))
-        averages = {source: round(r["average"], 2) for source, r in found.get("results", {}).items()}
+        results = found.get("results", {})
+        averages = {s: round(r["average"], 2) for s, r in results.items() if r["average"] is not None}
         dev = "–" if found["dev"] is None else f"{found['dev']:.4f}"
         self._tell(
             f"{cell.setting} seed {cell.seed} {cell.overrides}: dev {dev} {averages} {found['seconds']:.0f} s"
