@@ -14,8 +14,9 @@ from typing import Any
 from likewise.errors import EvaluationError, LikewiseError
 from likewise.experiments.cell import Cell, run_cell
 from likewise.experiments.parts import one_by_one
+from likewise.experiments.rows import make_row
 from likewise.experiments.schema import Experiment, Setting, Start, read_experiment
-from likewise.experiments.summary import ExperimentResult, make_row
+from likewise.experiments.summary import ExperimentResult
 from likewise.recipes.reading import read_recipe
 
 

@@ -11,56 +11,8 @@ from likewise.errors import EvaluationError
 from likewise.evaluation.intervals import mean_interval
 from likewise.evaluation.significance import holm, welch
 from likewise.evaluation.tables import align, markdown
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One setting from one start over its seeds: numbers by column name, one per seed."""
-
-    start: str
-    setting: str
-    overrides: dict[str, Any]
-    seeds: tuple[int, ...]
-    dev: tuple[float | None, ...]
-    numbers: dict[str, tuple[float, ...]]
-    seconds: tuple[float, ...]
-    peak_memory_mib: tuple[float | None, ...]
-
-
-def make_row(
-    start: str, setting: str, point: dict[str, Any], runs: Sequence[Sequence[dict[str, Any]]]
-) -> Row:
-    """A row from what its cells wrote; a run has one cell, or one per relation."""
-    numbers: dict[str, list[float]] = {}
-    for run in runs:
-        for name, value in _numbers(run).items():
-            numbers.setdefault(name, []).append(value)
-    dev = [[cell["dev"] for cell in run] for run in runs]
-    memory = [[cell["peak_memory_mib"] for cell in run] for run in runs]
-    return Row(
-        start,
-        setting,
-        point,
-        tuple(int(run[0]["seed"]) for run in runs),
-        tuple(None if None in values else sum(values) / len(values) for values in dev),
-        {name: tuple(values) for name, values in numbers.items()},
-        tuple(sum(float(cell["train_seconds"]) for cell in run) for run in runs),
-        tuple(None if None in values else max(values) for values in memory),
-    )
-
-
-def _numbers(run: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Every number of one run by its column: the tasks, their average if they share a metric, and checks."""
-    found: dict[str, float] = {}
-    for source in dict.fromkeys(source for cell in run for source in cell["results"]):
-        prefix = "" if source == "cosine" else f"{source} "
-        tasks = [task for cell in run for task in cell["results"].get(source, {"tasks": []})["tasks"]]
-        found |= {prefix + task["name"]: float(task["value"]) for task in tasks}
-        if len({task["metric"] for task in tasks}) == 1:
-            found[prefix + "average"] = sum(float(task["value"]) for task in tasks) / len(tasks)
-    for cell in run:
-        found |= {name: float(value) for name, value in cell["checks"].items()}
-    return found
+from likewise.experiments.compare import compare, comparison_lines
+from likewise.experiments.rows import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +61,7 @@ class ExperimentResult:
                 if column.endswith("average")
                 for (start, setting), p in self.tests(column).items()
             ],
+            "comparisons": [c.to_dict() for c in compare(self.rows, self.baseline)],
             "grid": self.grid,
             **self.about,
         }
@@ -142,18 +95,24 @@ class ExperimentResult:
         return header, rows
 
     def to_text(self) -> str:
-        """An aligned plain table."""
-        return "\n".join([self.name, *align(*self.table()), self.legend()])
+        """Aligned plain tables: the numbers, then every setting against the baseline."""
+        against = comparison_lines(self.rows, self.baseline)
+        return "\n".join([self.name, *align(*self.table()), self.legend(), *_apart(against)])
 
     def to_markdown(self) -> str:
         """The same for the docs."""
-        return "\n".join([*markdown(*self.table()), "", self.legend()])
+        against = comparison_lines(self.rows, self.baseline, form="markdown")
+        return "\n".join([*markdown(*self.table()), "", self.legend(), *_apart(against)])
 
     def legend(self) -> str:
         """What the numbers are."""
         return (
             f"mean over seeds ± half of the 95 % t interval; p: Welch against {self.baseline}, Holm-corrected"
         )
+
+
+def _apart(lines: list[str]) -> list[str]:
+    return ["", *lines] if lines else []
 
 
 def _cell(row: Row, column: str, corrected: dict[tuple[str, str], float]) -> str:

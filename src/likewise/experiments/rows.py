@@ -1,0 +1,73 @@
+"""A row of an experiment's table: one setting from one start, over its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One setting from one start: numbers by column, one per seed; `metrics` names those of the tasks."""
+
+    start: str
+    setting: str
+    overrides: dict[str, Any]
+    seeds: tuple[int, ...]
+    dev: tuple[float | None, ...]
+    numbers: dict[str, tuple[float, ...]]
+    seconds: tuple[float, ...]
+    peak_memory_mib: tuple[float | None, ...]
+    metrics: dict[str, str]
+
+    def mean(self, column: str) -> float:
+        """Mean over seeds."""
+        return sum(self.numbers[column]) / len(self.numbers[column])
+
+
+def make_row(
+    start: str, setting: str, point: dict[str, Any], runs: Sequence[Sequence[dict[str, Any]]]
+) -> Row:
+    """A row from what its cells wrote; a run has one cell, or one per relation."""
+    numbers: dict[str, list[float]] = {}
+    for run in runs:
+        for name, value in _numbers(run).items():
+            numbers.setdefault(name, []).append(value)
+    dev = [[cell["dev"] for cell in run] for run in runs]
+    memory = [[cell["peak_memory_mib"] for cell in run] for run in runs]
+    return Row(
+        start,
+        setting,
+        point,
+        tuple(int(run[0]["seed"]) for run in runs),
+        tuple(None if None in values else sum(values) / len(values) for values in dev),
+        {name: tuple(values) for name, values in numbers.items()},
+        tuple(sum(float(cell["train_seconds"]) for cell in run) for run in runs),
+        tuple(None if None in values else max(values) for values in memory),
+        _metrics(runs[0]),
+    )
+
+
+def _metrics(run: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """The metric of every task column; averages and checks are not among them."""
+    return {
+        ("" if source == "cosine" else f"{source} ") + task["name"]: task["metric"]
+        for cell in run
+        for source, result in cell["results"].items()
+        for task in result["tasks"]
+    }
+
+
+def _numbers(run: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Every number of one run by its column: the tasks, their average if they share a metric, and checks."""
+    found: dict[str, float] = {}
+    for source in dict.fromkeys(source for cell in run for source in cell["results"]):
+        prefix = "" if source == "cosine" else f"{source} "
+        tasks = [task for cell in run for task in cell["results"].get(source, {"tasks": []})["tasks"]]
+        found |= {prefix + task["name"]: float(task["value"]) for task in tasks}
+        if len({task["metric"] for task in tasks}) == 1:
+            found[prefix + "average"] = sum(float(task["value"]) for task in tasks) / len(tasks)
+    for cell in run:
+        found |= {name: float(value) for name, value in cell["checks"].items()}
+    return found
