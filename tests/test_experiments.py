@@ -273,3 +273,44 @@ def test_experiment_single_trains_one_model_per_relation(relations, tmp_path):
         ("entailment",),
     }
     assert {cell["recipe"]["stage"][0]["schedule"] for cell in single} == {"single"}
+
+
+def test_experiment_compares_columns_advises_and_tells_the_cost(relations, tmp_path):
+    result = likewise.experiment(relations, tmp_path / "out", device="cpu")
+    text, document = result.to_text(), result.to_dict()
+    assert {c["setting"] for c in document["comparisons"]} == {"multi-task", "single"}
+    assert {c["column"] for c in document["advice"]} == {"head similarity", "head topic", "head entailment"}
+    cost = {entry["setting"]: entry for entry in document["costs"]}
+    assert (cost["single"]["models"], cost["multi-label"]["models"]) == (3, 1)
+    assert cost["single"]["ratio"] == pytest.approx(3.0)
+    assert "advice:" in text
+    assert "one-sided Student" in text
+    assert "| baseline minus |" in result.to_markdown()
+
+
+def row(setting, numbers, *, models=1, schedule="multi-label", metric="spearman"):
+    """A row made of numbers alone."""
+    from likewise.experiments.rows import Row
+
+    seeds = tuple(range(len(next(iter(numbers.values())))))
+    return Row(
+        "", setting, {}, seeds, (0.5,) * len(seeds), numbers, (1.0,) * len(seeds), (None,) * len(seeds),
+        dict.fromkeys(numbers, metric), schedule, models, (float(models),) * len(seeds), 10,
+    )  # fmt: skip
+
+
+def test_advice_follows_the_test_behind_it():
+    from likewise.experiments.advice import advise
+    from likewise.experiments.compare import compare, paper_table
+
+    joint = {"a": (80.0, 80.2, 80.4), "b": (70.0, 70.2, 70.4), "c": (60.0, 61.0, 62.0)}
+    alone = {"a": (70.0, 70.2, 70.4), "b": (75.0, 75.2, 75.4), "c": (60.1, 61.1, 62.0)}
+    rows = [row("joint", joint), row("alone", alone, models=3, schedule="single")]
+    assert [(a.column, a.choice) for a in advise(rows)] == [("a", "joint"), ("b", "single"), ("c", "joint")]
+    assert advise(rows)[2].reason == "no difference seen, and one model instead of 3"
+    header, cells = paper_table(rows, "joint")
+    assert header == ("setting", "a", "b", "c")
+    assert cells == [("joint", ".802", ".702", ".610"), ("alone", ".702↑", ".752↓", ".611")]
+    first = compare(rows, "joint")[0]
+    assert first.interval[0] < first.difference == pytest.approx(10.0) < first.interval[1]
+    assert first.p < first.p_holm < 0.05

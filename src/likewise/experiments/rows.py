@@ -9,7 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One setting from one start: numbers by column, one per seed; `metrics` names those of the tasks."""
+    """One setting from one start: numbers by column, one per seed; `metrics` names those of the tasks.
+
+    A run trains `models` models: one, or one per relation. `fit_seconds` and `steps` are of their last stage.
+    """
 
     start: str
     setting: str
@@ -20,6 +23,10 @@ class Row:
     seconds: tuple[float, ...]
     peak_memory_mib: tuple[float | None, ...]
     metrics: dict[str, str]
+    schedule: str
+    models: int
+    fit_seconds: tuple[float, ...]
+    steps: int
 
     def mean(self, column: str) -> float:
         """Mean over seeds."""
@@ -46,6 +53,10 @@ def make_row(
         tuple(sum(float(cell["train_seconds"]) for cell in run) for run in runs),
         tuple(None if None in values else max(values) for values in memory),
         _metrics(runs[0]),
+        str(runs[0][0]["recipe"]["stage"][-1]["schedule"]),
+        len(runs[0]),
+        tuple(sum(float(cell["stages"][-1]["seconds"]) for cell in run) for run in runs),
+        sum(int(cell["stages"][-1]["steps"]) for cell in runs[0]),
     )
 
 

@@ -11,6 +11,7 @@ from likewise.errors import EvaluationError
 from likewise.evaluation.intervals import mean_interval
 from likewise.evaluation.significance import holm, welch
 from likewise.evaluation.tables import align, markdown
+from likewise.experiments.advice import advise, costs
 from likewise.experiments.compare import compare, comparison_lines
 from likewise.experiments.rows import Row
 
@@ -62,6 +63,8 @@ class ExperimentResult:
                 for (start, setting), p in self.tests(column).items()
             ],
             "comparisons": [c.to_dict() for c in compare(self.rows, self.baseline)],
+            "advice": [advice.to_dict() for advice in advise(self.rows)],
+            "costs": [cost.to_dict() for cost in costs(self.rows)],
             "grid": self.grid,
             **self.about,
         }
@@ -97,7 +100,8 @@ class ExperimentResult:
     def to_text(self) -> str:
         """Aligned plain tables: the numbers, then every setting against the baseline."""
         against = comparison_lines(self.rows, self.baseline)
-        return "\n".join([self.name, *align(*self.table()), self.legend(), *_apart(against)])
+        end = [*_titled("cost", costs(self.rows)), *_titled("advice", advise(self.rows))]
+        return "\n".join([self.name, *align(*self.table()), self.legend(), *_apart(against), *end])
 
     def to_markdown(self) -> str:
         """The same for the docs."""
@@ -109,6 +113,10 @@ class ExperimentResult:
         return (
             f"mean over seeds ± half of the 95 % t interval; p: Welch against {self.baseline}, Holm-corrected"
         )
+
+
+def _titled(title: str, entries: Sequence[object]) -> list[str]:
+    return ["", f"{title}:", *(f"  {entry}" for entry in entries)] if entries else []
 
 
 def _apart(lines: list[str]) -> list[str]:
