@@ -312,5 +312,6 @@ def test_advice_follows_the_test_behind_it():
     assert header == ("setting", "a", "b", "c")
     assert cells == [("joint", ".802", ".702", ".610"), ("alone", ".702↑", ".752↓", ".611")]
     first = compare(rows, "joint")[0]
-    assert first.interval[0] < first.difference == pytest.approx(10.0) < first.interval[1]
+    assert first.difference == pytest.approx(10.0)
+    assert first.interval[0] < 10.0 < first.interval[1]
     assert first.p < first.p_holm < 0.05
