@@ -90,7 +90,8 @@ def by_start(name: str) -> str:
         row += [mean_of(setting, "head average")] * with_head
         row += [mean_of(setting, column) for column in extra]
         row += [f"{100 * sum(setting['dev']) / len(setting['dev']):.2f}"]
-        row += [f"{max(setting['peak_memory_mib']):,.0f}"] * with_memory
+        if with_memory:
+            row += [f"{max(setting['peak_memory_mib']):,.0f}"]
         shown = published.get(setting["setting"], {})
         row += [f"{shown[model]:.2f}" if model in shown else "–" for model in papers]
         rows.append(row)
