@@ -166,13 +166,16 @@ def speed() -> str:
     result = read("train_speed")
     rows = []
     for precision, ratio in result["ratio"].items():
-        runs = {r["side"]: r for r in result["runs"] if r["precision"] == precision}
+        dev = {
+            side: [r["dev"] for r in result["runs"] if (r["precision"], r["side"]) == (precision, side)]
+            for side in ("likewise", "sentence-transformers")
+        }
         rows.append(
             [
                 precision,
                 f"**{ratio['median']:.2f}×**",
                 ", ".join(f"{value:.2f}" for value in ratio["each"]),
-                *(f"{runs[side]['dev']:.2f}" for side in ("likewise", "sentence-transformers")),
+                *(f"{sum(values) / len(values):.2f}" for values in dev.values()),
             ]
         )
     return markdown(
