@@ -90,7 +90,8 @@ def by_start(name: str) -> str:
         row += [mean_of(setting, "head average")] * with_head
         row += [mean_of(setting, column) for column in extra]
         row += [f"{100 * sum(setting['dev']) / len(setting['dev']):.2f}"]
-        row += [f"{max(setting['peak_memory_mib']):,.0f}"] * with_memory
+        if with_memory:
+            row += [f"{max(setting['peak_memory_mib']):,.0f}"]
         shown = published.get(setting["setting"], {})
         row += [f"{shown[model]:.2f}" if model in shown else "–" for model in papers]
         rows.append(row)
@@ -165,13 +166,16 @@ def speed() -> str:
     result = read("train_speed")
     rows = []
     for precision, ratio in result["ratio"].items():
-        runs = {r["side"]: r for r in result["runs"] if r["precision"] == precision}
+        dev = {
+            side: [r["dev"] for r in result["runs"] if (r["precision"], r["side"]) == (precision, side)]
+            for side in ("likewise", "sentence-transformers")
+        }
         rows.append(
             [
                 precision,
                 f"**{ratio['median']:.2f}×**",
                 ", ".join(f"{value:.2f}" for value in ratio["each"]),
-                *(f"{runs[side]['dev']:.2f}" for side in ("likewise", "sentence-transformers")),
+                *(f"{sum(values) / len(values):.2f}" for values in dev.values()),
             ]
         )
     return markdown(
