@@ -17,17 +17,29 @@ from likewise.recipes.schema import DataSpec
 from likewise.recipes.sources import add_noise, load_source, move_value
 from likewise.records import Record, Relation
 
-SHIPPED = ["regression-nli", "regression-nli-then-sts", "regression-sts", "similarity"]
+REGRESSION = ["regression-nli", "regression-nli-then-sts", "regression-sts", "similarity"]
+RELATIONS = ["relations-activity", "relations-infersent", "relations-sick", "relations-typed"]
+SHIPPED = sorted([*REGRESSION, *RELATIONS])
 
 
-def on_tiny_data(name, encoder, pairs, steps=2):
-    """A shipped recipe with its data replaced by the tiny table, cut to a few steps."""
+def on_tiny_data(name, encoder, pairs, steps=2, vectors=None):
+    """A shipped recipe with its data replaced by the tiny table, cut to a few steps.
+
+    The table has one rating 0..5 and one of labels: every graded relation is put on the former's scale.
+    """
     document = shipped_document(name)
-    document["encoder"] = {"name": str(encoder), "normalise": document["encoder"] == "default"}
-    columns = {"similarity": "similarity", "entailment": "entailment"}
+    if isinstance(document["encoder"], dict) and document["encoder"].get("kind") == "bilstm":
+        document["encoder"] |= {"vectors": str(vectors), "hidden": 8}
+    else:
+        document["encoder"] = {"name": str(encoder), "normalise": document["encoder"] == "default"}
+    columns = {}
+    for relation, spec in document["relation"].items():
+        graded = spec.get("kind", "graded") == "graded"
+        columns[relation] = "similarity" if graded else "entailment"
+        spec |= {"lo": 0, "hi": 5} if graded else {}
     for stage in document["stage"]:
-        relation = stage["objective"][0]["relation"]
-        entry = {"source": str(pairs), "columns": {relation: columns[relation]}}
+        asked = {objective["relation"] for objective in stage["objective"]}
+        entry = {"source": str(pairs), "columns": {relation: columns[relation] for relation in asked}}
         stage["data"] = [{**entry, "round": stage["data"][0].get("round", False)}]
         stage["dev"] = [entry]
         stage["filter_against"] = []
@@ -40,17 +52,19 @@ def test_shipped_recipes_are_the_ones_we_know():
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_shipped_recipe_is_read_built_and_run_two_steps(name, tiny_encoder, tiny_pairs, tmp_path):
-    recipe = on_tiny_data(name, tiny_encoder, tiny_pairs)
+def test_shipped_recipe_is_read_built_and_run_two_steps(
+    name, tiny_encoder, tiny_vectors, tiny_pairs, tmp_path
+):
+    recipe = on_tiny_data(name, tiny_encoder, tiny_pairs, vectors=tiny_vectors)
     report = run_recipe(recipe, tmp_path / "model", context=RunContext(device="cpu"))
     assert [stage["steps"] for stage in report.stages] == [2] * len(recipe.stage)
     scores = likewise.load(tmp_path / "model", device="cpu").score([("a man", "a dog")])
-    assert list(scores) == [recipe.stage[-1].objective[0].relation]
+    assert list(scores) == [objective.relation for objective in recipe.stage[-1].objective]
     assert not (tmp_path / "model.run").exists()
 
 
 @pytest.mark.realdata
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", REGRESSION)
 def test_shipped_recipe_plans_on_real_data(name, tiny_encoder, data_dir):
     recipe = read_recipe(name, encoder=str(tiny_encoder))
     lines = "\n".join(dry_run(recipe, context=RunContext(data_dir=data_dir, device="cpu")))
@@ -63,6 +77,19 @@ def test_shipped_recipe_plans_on_real_data(name, tiny_encoder, data_dir):
         assert "5,318 pairs" in lines
     assert "dev: 363 of 1,500 stsb/dev rows kept" in lines
     assert "dev: 486 of 500 sick/trial rows kept" in lines
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("relations-activity", "998 of 1,000 human_activity_phrases/train rows kept"),
+        ("relations-sick", "4,407 of 4,500 sick/train rows kept"),
+    ],
+)
+def test_relations_recipe_drops_the_rows_that_stand_in_test(name, kept, tiny_encoder, data_dir):
+    recipe = read_recipe(name, encoder=str(tiny_encoder))
+    assert kept in "\n".join(dry_run(recipe, context=RunContext(data_dir=data_dir, device="cpu")))
 
 
 def test_recipe_reports_all_problems_with_their_paths():
@@ -256,6 +283,56 @@ def test_a_run_without_output_leaves_nothing_behind(tiny_encoder, tiny_pairs, tm
 
 def _interrupt(event):
     raise KeyboardInterrupt
+
+
+def test_exact_heads_are_solved_and_saved_like_trained_ones(tiny_encoder, tiny_pairs, tmp_path):
+    import numpy as np
+
+    from likewise.data import load
+
+    document = {
+        "name": "frozen",
+        "encoder": str(tiny_encoder),
+        "relation": {
+            "similarity": {"lo": 0, "hi": 5},
+            "topic": {"lo": -2, "hi": 2},
+            "entailment": {"kind": "classes", "labels": ["contradiction", "neutral", "entailment"]},
+        },
+        "stage": [
+            {
+                "data": [{"source": str(tiny_pairs)}],
+                "objective": [
+                    {
+                        "relation": "similarity",
+                        "head": "scalar",
+                        "loss": "mse",
+                        "pairing": ["prod", "absdiff"],
+                    },
+                    {"relation": "topic", "head": "scalar", "loss": "mse", "pairing": ["prod", "absdiff"]},
+                    {
+                        "relation": "entailment",
+                        "head": "classes",
+                        "loss": "cross_entropy",
+                        "pairing": ["prod", "absdiff"],
+                    },
+                ],
+                "optimiser": "exact",
+            }
+        ],
+    }
+    before = likewise.load(tiny_encoder, device="cpu").encode(["a man plays guitar"])
+    report = run_recipe(recipe_from(document, "x"), tmp_path / "m", context=RunContext(device="cpu"))
+    assert report.stages[0]["steps"] == 0
+    assert len(report.stages[0]["history"]) == 3 * 6
+    model = likewise.load(tmp_path / "m", device="cpu")
+    assert np.array_equal(model.encode(["a man plays guitar"]), before)  # the encoder stayed as it was
+    pairs = [record.texts for record in load(tiny_pairs, relations=[Relation.graded("similarity", 0, 5)])]
+    again = report.predictor.score(pairs)
+    assert np.allclose(model.score(pairs)["similarity"], again["similarity"])
+    assert set(model.score(pairs)["entailment"]) <= {"contradiction", "neutral", "entailment"}
+    document["stage"][0]["objective"][0] |= {"head": "distribution", "loss": "kl_grid"}
+    with pytest.raises(UsageError, match=r"'similarity': optimiser 'exact' solves .* not distribution"):
+        run_recipe(recipe_from(document, "x"), None, context=RunContext(device="cpu"))
 
 
 def test_settling_leaves_out_ratings_borrowed_from_another_scale(tiny_encoder):

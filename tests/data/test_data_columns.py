@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from likewise.data import find_relations, find_text_columns, open_table
+from likewise.data import find_relations, find_text_columns, infer_relations, open_table
 from likewise.data.columns import COUPLES, find_text_column
 from likewise.data.ratings import RANGES, find_range
 from likewise.errors import DataError, UsageError
@@ -176,3 +176,8 @@ def test_ratings_declared_errors():
         relations_of(rows, ["grade:classes"])
     with pytest.raises(UsageError, match="expected NAME:lo"):
         relations_of(rows, ["grade"])
+
+
+def test_ratings_declared_twice_are_refused():
+    with pytest.raises(UsageError, match="relation 'score' is declared twice; keep one"):
+        infer_relations([{"a": "x", "b": "y", "score": 1}], declared=["score:0..5", "score:0..4"])

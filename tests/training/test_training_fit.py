@@ -136,8 +136,17 @@ def test_fit_needs_pairs_and_ratings(tiny_encoder, records, tmp_path):
     with pytest.raises(DataError, match="no training pairs are left"):
         trained(tiny_encoder, [], tmp_path, ONE)
     mood = [Objective(Relation.graded("mood", 0, 1), "scalar", "mse")]
-    with pytest.raises(DataError, match="'mood' has no rating in any training pair"):
+    with pytest.raises(DataError, match=r"'mood' has no rating in any of .* training pairs; name its column"):
         trained(tiny_encoder, records, tmp_path, mood)
+
+
+def test_fit_refuses_a_relation_that_never_varies(tiny_encoder, tmp_path):
+    rows = [{"a": f"the cat {i}", "b": f"a dog {i}", "similarity": 3} for i in range(12)]
+    records = load(rows, relations=[SIMILARITY])
+    with pytest.raises(
+        DataError, match=r"rows: relation 'similarity' is 3.0 in all 12 rated .*check the column"
+    ):
+        trained(tiny_encoder, records, tmp_path, ONE)
 
 
 def test_fit_missing_relation_leaves_its_head_bit_identical(tiny_encoder, records, tmp_path):

@@ -24,6 +24,10 @@ def experiment(
         Path | None,
         typer.Option("--summary", help="Also write FOLDER/NAME.json per experiment.", metavar="FOLDER"),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", help="Also write FOLDER/NAME.md and NAME.svg (a plot).", metavar="FOLDER"),
+    ] = None,
     device: options.Device = None,
     precision: options.Precision = "fp32",
     data_dir: options.DataDir = None,
@@ -36,7 +40,7 @@ def experiment(
     quiet_libraries()
     import json
 
-    from likewise.data import write_json_aside
+    from likewise.data import write_json_aside, write_text_aside
     from likewise.experiments import run_experiments
 
     with counting("cells", "cells", None) as advance:
@@ -55,6 +59,12 @@ def experiment(
             summary.mkdir(parents=True, exist_ok=True)
             write_json_aside(summary / f"{result.name}.json", result.to_dict())
             note(f"written: {summary / result.name}.json")
+        if report is not None:
+            from likewise.experiments.plot import draw
+
+            draw(result, report / f"{result.name}.svg")
+            write_text_aside(report / f"{result.name}.md", result.to_markdown() + "\n")
+            note(f"written: {report / result.name}.md, .svg")
         if not as_json:
             out.print(result.to_text(), markup=False)
     if as_json:

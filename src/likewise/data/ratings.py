@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from likewise.data.columns import missing_column
 from likewise.data.rows import Row
 from likewise.data.values import is_missing, to_label, to_number
-from likewise.errors import DataError, Problem
+from likewise.errors import DataError, Problem, UsageError
 from likewise.records import Relation
 
 _log = logging.getLogger("likewise")
@@ -77,6 +77,10 @@ def find_relations(
     from the rows, as are the ranges of columns that were not declared. What was chosen is logged.
     """
     names = [text.partition(":")[0] for text in declared]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        named = ", ".join(map(repr, twice))
+        raise UsageError(f"{source}: relation {named} is declared twice; keep one --relation for each")
     absent = [
         missing_column(name, columns, source, "name an existing column by --relation NAME:lo..hi")
         for name in names

@@ -14,6 +14,7 @@ from likewise.data.hub import hub_table, is_dataset_folder, is_hub_id
 from likewise.data.lines import MAX_LINE
 from likewise.data.memory import memory_table
 from likewise.data.rows import Fail, Row, Table, refuse
+from likewise.data.typed import is_typed_folder, typed_table
 from likewise.errors import FormatError, Problem, UsageError
 
 __all__ = ["Row", "Table", "count_rows", "open_table"]
@@ -55,6 +56,8 @@ def _open_named(source: str, split: str | None, name: str | None, fail: Fail) ->
         return _stdin_table(name or "stdin", fail)
     path = Path(source)
     if path.is_dir():
+        if is_typed_folder(path):
+            return typed_table(path, name)
         if is_dataset_folder(path):
             return hub_table(source, split=split, name=name)
         raise FormatError(

@@ -32,7 +32,8 @@ class SubsetResult:
 class TaskResult:
     """A task's value and interval as shown (×100 for correlations and shares).
 
-    `n` rows were measured, `missing` had no gold value; `fingerprint` is the sha256 of pairs and gold.
+    `n` rows were measured, `missing` had no gold value; `fingerprint` is the sha256 of pairs and gold,
+    `pairs` that of the pairs alone: equal where two relations are asked of the same pairs.
     """
 
     name: str
@@ -44,6 +45,7 @@ class TaskResult:
     subsets: tuple[SubsetResult, ...]
     fingerprint: str
     missing: int = 0
+    pairs: str = ""
 
     @classmethod
     def shown(
@@ -56,6 +58,7 @@ class TaskResult:
         n: int,
         fingerprint: str,
         missing: int,
+        pairs: str,
     ) -> TaskResult:
         """A result from a measured value, put on the metric's display scale."""
         scale = get_metric(metric).scale
@@ -64,7 +67,8 @@ class TaskResult:
             for part in found.subsets
         )
         interval = found.interval.scaled(scale) if found.interval else None
-        return cls(name, relation, metric, found.value * scale, n, interval, subsets, fingerprint, missing)
+        shown = found.value * scale
+        return cls(name, relation, metric, shown, n, interval, subsets, fingerprint, missing, pairs)
 
 
 @dataclass(frozen=True, slots=True)

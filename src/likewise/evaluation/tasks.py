@@ -98,6 +98,7 @@ class TaskRows:
             n=len(self.records),
             fingerprint=fingerprint(self.records, self.task.relation_name),
             missing=self.missing,
+            pairs=fingerprint(self.records),
         )
 
     def _comparable(self, predicted: NDArray[Any]) -> NDArray[Any]:
@@ -123,9 +124,13 @@ class TaskRows:
         )
 
 
-def fingerprint(records: Sequence[Record], relation: str) -> str:
-    """The sha256 of texts and gold values, row by row: equal numbers can then be said to be of equal data."""
+def fingerprint(records: Sequence[Record], relation: str | None = None) -> str:
+    """The sha256 of texts and gold values, row by row: equal numbers can then be said to be of equal data.
+
+    Without a relation, of the texts alone.
+    """
     digest = hashlib.sha256()
     for record in records:
-        digest.update(json.dumps([*record.texts, record.values.get(relation)]).encode() + b"\n")
+        gold = [] if relation is None else [record.values.get(relation)]
+        digest.update(json.dumps([*record.texts, *gold]).encode() + b"\n")
     return digest.hexdigest()

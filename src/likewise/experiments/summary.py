@@ -13,6 +13,7 @@ from likewise.evaluation.significance import holm, welch
 from likewise.evaluation.tables import align, markdown
 from likewise.experiments.advice import advise, costs
 from likewise.experiments.compare import compare, comparison_lines
+from likewise.experiments.related import RelatedReport
 from likewise.experiments.rows import Row
 
 
@@ -27,6 +28,7 @@ class ExperimentResult:
     rows: tuple[Row, ...]
     grid: list[dict[str, Any]]
     about: dict[str, Any]
+    related: tuple[RelatedReport, ...] = ()
 
     def columns(self) -> list[str]:
         """Names of all numbers, in order."""
@@ -65,6 +67,7 @@ class ExperimentResult:
             "comparisons": [c.to_dict() for c in compare(self.rows, self.baseline)],
             "advice": [advice.to_dict() for advice in advise(self.rows)],
             "costs": [cost.to_dict() for cost in costs(self.rows)],
+            "related": [report.to_dict() for report in self.related],
             "grid": self.grid,
             **self.about,
         }
@@ -100,7 +103,8 @@ class ExperimentResult:
     def to_text(self) -> str:
         """Aligned plain tables: the numbers, then every setting against the baseline."""
         against = comparison_lines(self.rows, self.baseline)
-        end = [*_titled("cost", costs(self.rows)), *_titled("advice", advise(self.rows))]
+        end = [line for report in self.related for line in ("", *report.lines())]
+        end += [*_titled("cost", costs(self.rows)), *_titled("advice", advise(self.rows))]
         return "\n".join([self.name, *align(*self.table()), self.legend(), *_apart(against), *end])
 
     def to_markdown(self) -> str:

@@ -26,6 +26,7 @@ from likewise.recipes.schema import Recipe
 from likewise.recipes.stages import StageData, load_stage
 from likewise.store import save_model
 from likewise.training.callbacks import FitEvent
+from likewise.training.exact import fit_exact
 from likewise.training.fit import FitReport, check_trackers, fit, plan
 
 
@@ -128,7 +129,14 @@ def plan_lines(
 ) -> list[str]:
     """What stage `number` will do, said before it does it."""
     stage = recipe.stage[number]
-    steps = plan(model, data.train, build_settings(stage, seed=recipe.seed), data.weights)
+    settings = build_settings(stage, seed=recipe.seed)
+    steps = plan(model, data.train, settings, data.weights)
+    course = (
+        "  linear heads solved exactly, the encoder stays as it is"
+        if stage.optimiser == "exact"
+        else f"  {steps.steps:,} steps, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
+        f"{stage.optimiser} at {stage.learning_rate:g}, seed {recipe.seed}"
+    )
     dev = ", ".join(f"{entry.name} {len(entry.records):,}" for entry in data.dev)
     objectives = "; ".join(
         f"{o.relation} by {o.head} + {o.loss}" + (f" ×{o.weight:g}" if o.weight != 1 else "")
@@ -137,8 +145,7 @@ def plan_lines(
     return [
         f"stage {number} {stage.name or ''}: {steps.pairs:,} pairs, dev {dev}".replace("  ", " "),
         f"  learns {objectives} ({stage.schedule})",
-        f"  {steps.steps:,} steps, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
-        f"{stage.optimiser} at {stage.learning_rate:g}, seed {recipe.seed}",
+        course,
         *(f"  {line}" for line in data.leakage),
     ]
 
@@ -156,24 +163,21 @@ def _run_stage(
     for line in plan_lines(recipe, number, model, data, context):
         context.tell(line)
     stage = recipe.stage[number]
-    report = fit(
-        model,
-        data.train,
-        settings=build_settings(
-            stage,
-            seed=recipe.seed,
-            device=context.device,
-            precision=context.precision,
-            trackers=context.trackers,
-        ),
-        run=work / f"stage-{number}",
-        evaluate=dev_scorer(stage, data.dev, precision=context.precision) if data.dev else None,
-        metric="score",
-        weights=data.weights,
-        groups=data.groups,
-        resume=resume,
-        emit=context.emit,
+    settings = build_settings(
+        stage, seed=recipe.seed, device=context.device, precision=context.precision, trackers=context.trackers
     )
+    shared: dict[str, Any] = {
+        "settings": settings,
+        "run": work / f"stage-{number}",
+        "evaluate": dev_scorer(stage, data.dev, precision=context.precision) if data.dev else None,
+        "metric": "score",
+        "resume": resume,
+        "emit": context.emit,
+    }
+    if stage.optimiser == "exact":
+        report = fit_exact(model, data.train, **shared)
+    else:
+        report = fit(model, data.train, weights=data.weights, groups=data.groups, **shared)
     settle_cosines(model, data.dev, precision=context.precision)
     return _stage_report(stage.name or f"stage {number}", report, data)
 

@@ -145,7 +145,9 @@ class StageSpec(Part):
     )
     token_budget: int | None = Field(default=None, gt=0)
     accumulation: int = Field(default=1, gt=0)
-    optimiser: Literal["adamw", "sgd"] = "adamw"
+    optimiser: Literal["adamw", "sgd", "exact"] = Field(
+        default="adamw", description="exact: the encoder stays, linear heads are solved (ridge, logistic)"
+    )
     learning_rate: float = Field(default=2e-5, gt=0)
     head_learning_rate: float | None = Field(default=None, gt=0)
     momentum: float = Field(default=0.0, ge=0, lt=1)

@@ -87,9 +87,8 @@ def fit(
     `resume` the newest complete one is continued. A finished run is not repeated: its weights are loaded.
     """
     run.mkdir(parents=True, exist_ok=True)
-    if resume and (run / "done.json").is_file():
-        load_weights(model, run / "final.safetensors")
-        return FitReport(**json.loads((run / "done.json").read_text(encoding="utf8")))
+    if resume and (done := finished_report(model, run)):
+        return done
     started = time.monotonic()
     loader, sampler, arguments = _prepare(model, records, settings, run, weights, groups)
     updates = math.ceil(len(sampler) / settings.accumulation)
@@ -129,6 +128,14 @@ def fit(
         write_json_aside(run / "done.json", asdict(report))
     ranks.wait()
     return report
+
+
+def finished_report(model: PairModel, run: Path) -> FitReport | None:
+    """The report of a run that is done, its weights loaded; None if it is not."""
+    if not (run / "done.json").is_file():
+        return None
+    load_weights(model, run / "final.safetensors")
+    return FitReport(**json.loads((run / "done.json").read_text(encoding="utf8")))
 
 
 def check_trackers(trackers: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from torch.utils.data import Dataset, Sampler
 from likewise.data.batching import training_batches
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.vectors import encode_texts
-from likewise.errors import DataError, UsageError
+from likewise.errors import DataError, Problem, UsageError
 from likewise.methods.pairs import Objective
 from likewise.records import Record
 from likewise.schedules import relations_of_steps, steps_per_batch
@@ -49,15 +49,30 @@ class PairDataset(Dataset[Item]):
         for objective in objectives:
             values = [record.values.get(objective.relation.name) for record in records]
             self.targets[objective.head_key] = objective.codec().encode_many(values, sources)
-        for objective in objectives:
-            if np.isnan(self.targets[objective.head_key][:, 0]).all():
-                raise DataError(f"relation {objective.relation.name!r} has no rating in any training pair")
+        _check_spread(objectives, records)
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def __getitem__(self, item: Item) -> Item:  # type: ignore[override]
         return item
+
+
+def _check_spread(objectives: Sequence[Objective], records: Sequence[Record]) -> None:
+    """Refuse relations that nothing can be learnt about: no rating at all, or one and the same everywhere."""
+    files = list(dict.fromkeys(record.source.rpartition(":")[0] or "the table" for record in records))
+    where = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    problems = []
+    for name in dict.fromkeys(objective.relation.name for objective in objectives):
+        values = [value for record in records if (value := record.values.get(name)) is not None]
+        if not values:
+            found = f"relation {name!r} has no rating in any of {len(records):,} training pairs"
+            problems.append(Problem(where, found, "name its column, or drop the relation"))
+        elif len(values) > 1 and len(set(values)) == 1:
+            found = f"relation {name!r} is {values[0]} in all {len(values):,} rated training pairs"
+            problems.append(Problem(where, found, "check the column, or drop the relation"))
+    if problems:
+        raise DataError(problems)
 
 
 class StepSampler(Sampler[list[Item]]):

@@ -20,7 +20,7 @@ class FitSettings:
     batch_size: int = 16
     learning_rate: float = 2e-5
     head_learning_rate: float | None = None
-    optimiser: Literal["adamw", "sgd"] = "adamw"
+    optimiser: Literal["adamw", "sgd", "exact"] = "adamw"
     momentum: float = 0.0
     weight_decay: float = 0.01
     layer_decay: float = 1.0

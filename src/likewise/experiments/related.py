@@ -1,0 +1,99 @@
+"""How relations hang together: correlations in gold, in the joint model's answers, and across single models.
+
+gold         Spearman between the ratings of two relations, on the test pairs
+joint        the same between one model's answers: does it keep relations as far apart as people do?
+learnt from  a model that was trained on the row's relation alone, its answers against the column's gold:
+             how much of the one is learnt from ratings of the other
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import EvaluationError
+from likewise.evaluation.metrics import spearman
+from likewise.evaluation.tables import align
+
+Arrays = Mapping[str, NDArray[Any]]
+# Per cell of a run what it wrote, and the predictions and gold it left.
+Run = Sequence[tuple[dict[str, Any], Arrays]]
+Matrix = list[list[float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedReport:
+    """Three matrices over the relations rated for the same pairs, Spearman in −1..1; None where undefined."""
+
+    start: str
+    names: tuple[str, ...]
+    pairs: int
+    gold: Matrix
+    joint: Matrix
+    learnt_from: Matrix | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready form."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """The matrices as aligned text."""
+        shown = [("gold", self.gold), ("joint answers", self.joint)]
+        if self.learnt_from is not None:
+            shown.append(("learnt from ↓, asked →", self.learnt_from))
+        made = [f"{self.start} relations of {self.pairs:,} test pairs, Spearman".strip()]
+        for title, matrix in shown:
+            rows = [
+                (name, *("–" if value is None else f"{value:.2f}" for value in row))
+                for name, row in zip(self.names, matrix, strict=True)
+            ]
+            made += ["", *align((title, *self.names), rows)]
+        return made
+
+
+def relate(start: str, joint: Run, single: Run) -> list[RelatedReport]:
+    """A report per set of test pairs that two or more graded relations were asked of.
+
+    `joint` is one run of the joint setting, `single` one of one model per relation; it may be empty.
+    """
+    answers, alone = _answers(joint), _answers(single)
+    found = []
+    for digest in dict.fromkeys(digest for digest, _ in answers):
+        names = tuple(name for where, name in answers if where == digest)
+        if len(names) < 2:
+            continue
+        gold = [answers[digest, name][0] for name in names]
+        given = [answers[digest, name][1] for name in names]
+        own = [alone[digest, name][1] for name in names if (digest, name) in alone]
+        cross = _matrix(own, gold) if len(own) == len(names) else None
+        found.append(
+            RelatedReport(start, names, len(gold[0]), _matrix(gold, gold), _matrix(given, given), cross)
+        )
+    return found
+
+
+def _answers(run: Run) -> dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]]:
+    """(which pairs, task) → gold and answers by head, of the tasks whose answers are numbers."""
+    found = {}
+    for cell, kept in run:
+        for task in cell["results"].get("head", {"tasks": []})["tasks"]:
+            name = task["name"]
+            gold, given = kept[f"gold/{name}"], kept[f"head/{name}"]
+            if gold.dtype.kind == "f" and given.dtype.kind == "f":
+                found[task["pairs"], name] = (gold, given)
+    return found
+
+
+def _matrix(rows: Sequence[NDArray[Any]], columns: Sequence[NDArray[Any]]) -> Matrix:
+    return [[_spearman(row, column) for column in columns] for row in rows]
+
+
+def _spearman(x: NDArray[Any], y: NDArray[Any]) -> float | None:
+    try:
+        return spearman(x.astype(np.float64), y.astype(np.float64))
+    except EvaluationError:
+        return None

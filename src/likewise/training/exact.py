@@ -1,0 +1,138 @@
+"""Linear heads over a frozen encoder, solved instead of trained: ridge for numbers, logistic for classes.
+
+The baseline that fine-tuning has to beat (InferSent's and SentEval's way of using features), and the quickest
+model there is. The heads are the ordinary ones, so the folder, its scores and its suites are too.
+
+    features   pairing(u, v), N×F, each column in units of its spread over the training pairs
+    scalar     min Σ (w·x + b − y)² + λN|w|²
+    classes    min Σ cross-entropy + λN|w|²/2
+    λ          per objective, the best on dev of STRENGTHS
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from likewise.data import write_json_aside
+from likewise.encoders.features import TextFeatures
+from likewise.encoders.vectors import encode_texts
+from likewise.errors import UsageError
+from likewise.methods.pairs import Objective, PairModel
+from likewise.records import Record
+from likewise.training.callbacks import Evaluate, FitEvent
+from likewise.training.checkpoints import save_weights
+from likewise.training.fit import FitReport, finished_report
+from likewise.training.loader import PairDataset
+from likewise.training.settings import FitSettings
+
+STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+SOLVED = {("scalar", "mse"), ("classes", "cross_entropy")}
+# A class that no training pair has: never the answer.
+_NEVER = -1e4
+Matrix = NDArray[np.float64]
+
+
+def fit_exact(
+    model: PairModel,
+    records: Sequence[Record],
+    *,
+    settings: FitSettings,
+    run: Path,
+    evaluate: Evaluate | None,
+    metric: str,
+    resume: bool = False,
+    emit: Callable[[FitEvent], None] = lambda event: None,
+) -> FitReport:
+    """Solve every head for every strength, keep per objective the strength that dev likes best."""
+    run.mkdir(parents=True, exist_ok=True)
+    if resume and (done := finished_report(model, run)):
+        return done
+    for objective in model.objectives:
+        check_solvable(objective)
+    started = time.monotonic()
+    model.eval()
+    dataset = PairDataset(records, model.objectives)
+    distinct = list(dict.fromkeys(text for pair in dataset.texts for text in pair))
+    vectors = encode_texts(model.encoder, distinct, features=TextFeatures(model.encoder))
+    place = {text: row for row, text in enumerate(distinct)}
+    u, v = (torch.from_numpy(vectors[[place[pair[side]] for pair in dataset.texts]]) for side in (0, 1))
+    total = len(model.objectives) * len(STRENGTHS)
+    history: list[dict[str, float]] = []
+    for number, objective in enumerate(model.objectives):
+        features = model.pairings[objective.head_key](u, v).double().numpy()
+        solve = _Solver(objective, features, dataset.targets[objective.head_key][:, 0])
+        tried = []
+        for strength in STRENGTHS if evaluate else STRENGTHS[2:3]:
+            solve(model, strength)
+            values = dict(evaluate(model)) if evaluate else {metric: 0.0}
+            tried.append((values[metric], strength))
+            history.append({"step": float(len(history) + 1), "strength": strength, **values})
+            emit(FitEvent("evaluate", number * len(STRENGTHS) + len(tried), total, values))
+        best, strength = max(tried)
+        solve(model, strength)
+    report = FitReport(0, len(records), time.monotonic() - started, 0, best if evaluate else None, history)
+    save_weights(model, run / "final.safetensors")
+    write_json_aside(run / "done.json", asdict(report))
+    return report
+
+
+def check_solvable(objective: Objective) -> None:
+    """Refuse a head that has no exact solution, with the ones that have."""
+    if (objective.head, objective.loss) not in SOLVED or objective.layers.hidden:
+        known = ", ".join(f"{head} + {loss}" for head, loss in sorted(SOLVED))
+        raise UsageError(
+            f"relation {objective.relation.name!r}: optimiser 'exact' solves {known} without hidden layers, "
+            f"not {objective.head} + {objective.loss}"
+        )
+
+
+class _Solver:
+    """One objective's features and targets; called with a strength it puts the solution into the head."""
+
+    def __init__(self, objective: Objective, features: Matrix, target: Matrix) -> None:
+        self._objective = objective
+        seen = ~np.isnan(target)
+        self._mean, spread = features[seen].mean(0), features[seen].std(0)
+        self._spread = np.where(spread > 1e-12, spread, 1.0)
+        self._x, self._y = (features[seen] - self._mean) / self._spread, target[seen]
+
+    def __call__(self, model: PairModel, strength: float) -> None:
+        """Solve for this strength."""
+        numbers = self._objective.head == "scalar"
+        weight, bias = (self._ridge if numbers else self._logistic)(strength * len(self._y))
+        weight = weight / self._spread
+        bias = bias - weight @ self._mean
+        layer: Any = model.heads[self._objective.head_key].layers
+        if not isinstance(layer, nn.Linear):
+            raise UsageError(f"{self._objective.head_key}: only a plain linear head can be solved")
+        with torch.no_grad():
+            layer.weight.copy_(torch.from_numpy(weight))
+            layer.bias.copy_(torch.from_numpy(bias))
+
+    def _ridge(self, penalty: float) -> tuple[Matrix, Matrix]:
+        from sklearn.linear_model import Ridge
+
+        found = Ridge(alpha=penalty).fit(self._x, self._y)
+        return found.coef_[None, :], np.asarray([found.intercept_])
+
+    def _logistic(self, penalty: float) -> tuple[Matrix, Matrix]:
+        from sklearn.linear_model import LogisticRegression
+
+        found = LogisticRegression(C=1.0 / penalty, max_iter=1000).fit(self._x, self._y.astype(int))
+        width = len(self._objective.relation.labels)
+        weight, bias = np.zeros((width, self._x.shape[1])), np.full(width, _NEVER)
+        present = found.classes_
+        if len(present) == 2:  # sklearn keeps one row for two classes
+            weight[present[1]], bias[present] = found.coef_[0], [0.0, found.intercept_[0]]
+        else:
+            weight[present], bias[present] = found.coef_, found.intercept_
+        return weight, bias
