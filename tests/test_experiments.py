@@ -263,7 +263,7 @@ def test_experiment_single_trains_one_model_per_relation(relations, tmp_path):
     told = []
     result = likewise.experiment(relations, tmp_path / "out", device="cpu", tell=told.append)
     assert len(told) == 3 + 3 + 9
-    columns = ["head similarity", "head topic", "head entailment"]
+    columns = ["similarity", "topic", "entailment"]
     assert [list(row.numbers) for row in result.rows] == [columns] * 3
     single = [json.loads(f.read_text()) for f in (tmp_path / "out").glob("*.json")]
     single = [cell for cell in single if cell["setting"].startswith("single")]
@@ -279,7 +279,7 @@ def test_experiment_compares_columns_advises_and_tells_the_cost(relations, tmp_p
     result = likewise.experiment(relations, tmp_path / "out", device="cpu")
     text, document = result.to_text(), result.to_dict()
     assert {c["setting"] for c in document["comparisons"]} == {"multi-task", "single"}
-    assert {c["column"] for c in document["advice"]} == {"head similarity", "head topic", "head entailment"}
+    assert {c["column"] for c in document["advice"]} == {"similarity", "topic", "entailment"}
     cost = {entry["setting"]: entry for entry in document["costs"]}
     assert (cost["single"]["models"], cost["multi-label"]["models"]) == (3, 1)
     assert cost["single"]["ratio"] == pytest.approx(3.0)

@@ -87,13 +87,12 @@ def launch(folder, document, name, processes):
     return [load_file(folder / f"{name}-rank{rank}.safetensors") for rank in range(processes)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schedule", "relations"),
     [
         ("multi-label", ["similarity", "topic", "entailment"]),
-        ("multi-task", ["similarity", "topic", "entailment"]),
-        ("single", ["topic"]),
+        pytest.param("multi-task", ["similarity", "topic", "entailment"], marks=pytest.mark.slow),
+        pytest.param("single", ["topic"], marks=pytest.mark.slow),
     ],
 )
 def test_two_ranks_hold_the_same_weights_and_equal_one_rank(

@@ -62,19 +62,25 @@ def make_row(
 
 def _metrics(run: Sequence[dict[str, Any]]) -> dict[str, str]:
     """The metric of every task column; averages and checks are not among them."""
+    prefixes = _prefixes(run)
     return {
-        ("" if source == "cosine" else f"{source} ") + task["name"]: task["metric"]
+        prefixes[source] + task["name"]: task["metric"]
         for cell in run
         for source, result in cell["results"].items()
         for task in result["tasks"]
     }
 
 
+def _prefixes(run: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """What stands before a column's name: the head's say so where the cosine's are there too."""
+    sources = list(dict.fromkeys(source for cell in run for source in cell["results"]))
+    return {source: "" if source == "cosine" or len(sources) == 1 else f"{source} " for source in sources}
+
+
 def _numbers(run: Sequence[dict[str, Any]]) -> dict[str, float]:
     """Every number of one run by its column: the tasks, their average if they share a metric, and checks."""
     found: dict[str, float] = {}
-    for source in dict.fromkeys(source for cell in run for source in cell["results"]):
-        prefix = "" if source == "cosine" else f"{source} "
+    for source, prefix in _prefixes(run).items():
         tasks = [task for cell in run for task in cell["results"].get(source, {"tasks": []})["tasks"]]
         found |= {prefix + task["name"]: float(task["value"]) for task in tasks}
         if len({task["metric"] for task in tasks}) == 1:

@@ -90,13 +90,19 @@ class ExperimentResult:
         """Header and cells: short column names, means, and the average with its interval and p."""
         columns = self.columns()
         header = ("setting", *columns, "seeds", "dev")
+        starts = {row.start for row in self.rows}
         corrected = {column: self.tests(column) for column in columns if column.endswith("average")}
         rows = []
         for row in self.rows:
             cells = [_cell(row, column, corrected.get(column, {})) for column in columns]
             dev = [value for value in row.dev if value is not None]
             rows.append(
-                (row.setting, *cells, str(len(row.seeds)), f"{100 * sum(dev) / len(dev):.2f}" if dev else "–")
+                (
+                    f"{row.start} {row.setting}" if len(starts) > 1 else row.setting,
+                    *cells,
+                    str(len(row.seeds)),
+                    f"{100 * sum(dev) / len(dev):.2f}" if dev else "–",
+                )
             )
         return header, rows
 
