@@ -315,3 +315,39 @@ def test_advice_follows_the_test_behind_it():
     assert first.difference == pytest.approx(10.0)
     assert first.interval[0] < 10.0 < first.interval[1]
     assert first.p < first.p_holm < 0.05
+
+
+def test_related_report_tells_what_is_learnt_from_what():
+    from likewise.experiments.related import relate
+
+    a = np.arange(6, dtype=np.float32)
+    b = a[::-1].copy()
+
+    def cell(**answers):
+        tasks = [{"name": name, "pairs": "same"} for name in answers]
+        kept = {f"head/{name}": value for name, value in answers.items()}
+        return {"results": {"head": {"tasks": tasks}}}, kept | {
+            f"gold/{name}": {"a": a, "b": b}[name] for name in answers
+        }
+
+    (report,) = relate("MiniLM", [cell(a=a, b=a)], [cell(a=a), cell(b=b)])
+    assert report.names == ("a", "b")
+    assert report.gold == [[1.0, -1.0], [-1.0, 1.0]]
+    assert report.joint == [[1.0, 1.0], [1.0, 1.0]]  # the joint model does not tell them apart
+    assert report.learnt_from == [[1.0, -1.0], [-1.0, 1.0]]
+    assert any("learnt from" in line for line in report.lines())
+    (alone,) = relate("", [cell(a=a, b=np.zeros(6, dtype=np.float32))], [])
+    assert alone.learnt_from is None
+    assert alone.joint[0][1] is None  # a constant has no rank
+
+
+def test_plot_is_written_with_every_setting_and_column(tmp_path):
+    from likewise.experiments.plot import draw
+    from likewise.experiments.summary import ExperimentResult
+
+    numbers = {name: (70.0, 71.0, 72.0) for name in ("one", "two", "three", "four", "five")}
+    rows = (row("joint", numbers), row("alone", numbers, models=2))
+    draw(ExperimentResult("e", "", "r", "joint", rows, [], {}), tmp_path / "plots" / "e.svg")
+    drawn = (tmp_path / "plots" / "e.svg").read_text()
+    assert drawn.startswith("<?xml")
+    assert all(f"<!-- {word} -->" in drawn for word in ("joint", "alone", "five"))

@@ -220,3 +220,19 @@ def test_saved_bilstm_keeps_its_padding_rule(tiny_vectors, tmp_path):
     assert padding_of(again.encoder) == "infersent-v1"
     assert np.abs(again.encoder.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-6
     SentenceTransformer(str(tmp_path / "m"), device="cpu").encode(TEXTS)  # padding-safe, but it loads
+
+
+def test_evaluate_says_which_labels_the_model_never_saw(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_TEST_LOG", str(tmp_path / "log.jsonl"))
+    rows = "the cat,a dog,neutral\na man,the man,unclear\na dog,the dog,unclear\n"
+    (tmp_path / "test.csv").write_text(f"text_a,text_b,entailment\n{rows}")
+    (tmp_path / "suite.toml").write_text(
+        'name = "s"\n[[task]]\nname = "t"\nfile = "test.csv"\nmetric = "accuracy"\n'
+        'relation = "entailment:neutral|unclear"\n'
+    )
+    result = likewise.evaluate(folder, tmp_path / "suite.toml", source="head", device="cpu")
+    assert result.notes == (
+        "t: 2 of 3 rows have a label that the model never saw ('unclear'); they count as wrong",
+    )
+    assert result.notes[0] in result.to_text()
+    assert result.predictions == {}

@@ -166,8 +166,10 @@ def evaluate(
             return predictor.cosines(pairs, progress=progress)
         return _head_answers(predictor, pairs, relations, progress)
 
-    result = run_suite(chosen, scorer, protocol=protocol, data_dir=folder, keep_predictions=keep_predictions)
-    result = replace(result, left_out=left_out)
+    result = run_suite(chosen, scorer, protocol=protocol, data_dir=folder, keep_predictions=True)
+    notes = _unseen_labels(predictor, result) if source == "head" else ()
+    kept = result.predictions if keep_predictions else {}
+    result = replace(result, left_out=left_out, notes=notes, predictions=kept)
     if log:
         recipe = str((predictor.about.get("recipe") or {}).get("name", ""))
         log_test_run(result, model=str(predictor.about.get("name", "")), recipe=recipe)
@@ -187,6 +189,24 @@ def _require_relations(predictor: Predictor, suite: Suite) -> None:
                 f"the model's heads answer {', '.join(known)}; "
                 "correct the suite's relation, or use --source cosine"
             )
+
+
+def _unseen_labels(predictor: Predictor, result: SuiteResult) -> tuple[str, ...]:
+    """A line for every task whose gold has labels that the model's relation does not."""
+    known = {relation.name: relation.labels for relation in predictor.relations if relation.labels}
+    lines = []
+    for task in result.tasks:
+        gold = result.predictions[task.name].gold
+        if task.relation not in known or gold.dtype.kind not in "UO":
+            continue
+        unseen = [str(label) for label in gold if str(label) not in known[task.relation]]
+        if unseen:
+            named = ", ".join(map(repr, sorted(set(unseen))))
+            lines.append(
+                f"{task.name}: {len(unseen):,} of {task.n:,} rows have a label that the model never saw "
+                f"({named}); they count as wrong"
+            )
+    return tuple(lines)
 
 
 def _head_answers(

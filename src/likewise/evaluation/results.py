@@ -90,6 +90,7 @@ class SuiteResult:
     overlap: str = NOT_AUDITED
     predictions: dict[str, Predictions] = field(default_factory=dict, compare=False, repr=False)
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def average(self) -> float | None:
@@ -115,6 +116,7 @@ class SuiteResult:
             "overlap": self.overlap,
             "tasks": [asdict(task) for task in self.tasks],
             "left_out": list(self.left_out),
+            "notes": list(self.notes),
         }
         if self.predictions:
             data["predictions"] = {
@@ -130,7 +132,7 @@ class SuiteResult:
     def to_text(self) -> str:
         """An aligned plain table with protocol and overlap under it."""
         others = [f"not answered by this model: {', '.join(self.left_out)}"] if self.left_out else []
-        return "\n".join([*align(*self._table()), *others, str(self.protocol), self.overlap])
+        return "\n".join([*align(*self._table()), *others, *self.notes, str(self.protocol), self.overlap])
 
     def to_markdown(self) -> str:
         """The same for a README or a report."""
