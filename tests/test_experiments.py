@@ -285,7 +285,10 @@ def test_experiment_compares_columns_advises_and_tells_the_cost(relations, tmp_p
     assert cost["single"]["ratio"] == pytest.approx(3.0)
     assert "advice:" in text
     assert "one-sided Student" in text
-    assert "| baseline minus |" in result.to_markdown()
+    page = result.to_markdown()
+    assert "| baseline minus |" in page
+    assert page.endswith("```")
+    assert "advice:" in page
 
 
 def row(setting, numbers, *, models=1, schedule="multi-label", metric="spearman"):

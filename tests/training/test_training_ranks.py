@@ -132,3 +132,12 @@ def test_two_ranks_by_the_command_line_write_one_folder_and_speak_once(still_enc
     assert done.stderr.count("stage 0") == 1
     assert "destroy_process_group" not in done.stderr
     assert (tmp_path / "m" / "likewise" / "model.json").is_file()
+
+
+@pytest.mark.slow
+def test_two_ranks_solve_exact_heads_and_write_once(still_encoder, tiny_pairs, tmp_path):
+    document = recipe(still_encoder, tiny_pairs, "single", ["topic"])
+    document["stage"][0] |= {"optimiser": "exact"}
+    first, second = launch(tmp_path, document, "two", 2)
+    assert all(value.tobytes() == second[name].tobytes() for name, value in first.items())
+    assert (tmp_path / "two" / "likewise" / "model.json").is_file()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from likewise.experiments.plan import Plan
 from likewise.experiments.runner import Runner
@@ -11,28 +12,12 @@ from likewise.experiments.schema import read_experiment
 from likewise.experiments.summary import ExperimentResult
 
 
-def experiment(
-    file: str | Path,
-    output: str | Path | None = None,
-    *,
-    workers: int = 1,
-    device: str | None = None,
-    precision: str = "fp32",
-    data_dir: str | Path | None = None,
-    progress: Callable[[int], None] | None = None,
-    tell: Callable[[str], None] = lambda line: None,
-) -> ExperimentResult:
-    """Run an experiment file: grid on dev first, then the chosen point of every setting with all seeds."""
-    return run_experiments(
-        [file],
-        output,
-        workers=workers,
-        device=device,
-        precision=precision,
-        data_dir=data_dir,
-        progress=progress,
-        tell=tell,
-    )[0]
+def experiment(file: str | Path, output: str | Path | None = None, **options: Any) -> ExperimentResult:
+    """Run an experiment file: grid on dev first, then the chosen point of every setting with all seeds.
+
+    Options are `run_experiments`'s.
+    """
+    return run_experiments([file], output, **options)[0]
 
 
 def run_experiments(

@@ -121,10 +121,13 @@ def comparison_lines(rows: Sequence[Row], baseline: str, *, form: str = "text") 
     comparisons = compare(rows, baseline)
     if not comparisons:
         return []
+    gap = [""] if form == "markdown" else []
     return [
         *draw(*paper_table(rows, baseline)),
+        *gap,
         f"means over seeds; ↑ ↓: {baseline} better, worse than this setting (one-sided Student, α .05)",
         "",
         *draw(*our_table(comparisons)),
+        *gap,
         "Welch, two-sided; Holm over the columns of a setting",
     ]

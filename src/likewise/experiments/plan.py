@@ -137,16 +137,14 @@ class Plan:
         found: list[RelatedReport] = []
         for start in self._plan.start:
             here = [row for row in rows if row.start == start.name]
+            chosen = [
+                next((row for row in here if (row.models > 1) == alone), None) for alone in (False, True)
+            ]
             joint, single = (
-                [
-                    (read(cell), arrays(cell))
-                    for row in here
-                    if (row.models > 1) == alone
-                    for cell in first[start.name, row.setting]
-                ]
-                for alone in (False, True)
+                [(read(cell), arrays(cell)) for cell in first[start.name, row.setting]] if row else []
+                for row in chosen
             )
-            found += relate(start.name, joint[:1], single)
+            found += relate(start.name, joint, single)
         return tuple(found)
 
 

@@ -109,14 +109,18 @@ class ExperimentResult:
     def to_text(self) -> str:
         """Aligned plain tables: the numbers, then every setting against the baseline."""
         against = comparison_lines(self.rows, self.baseline)
-        end = [line for report in self.related for line in ("", *report.lines())]
-        end += [*_titled("cost", costs(self.rows)), *_titled("advice", advise(self.rows))]
-        return "\n".join([self.name, *align(*self.table()), self.legend(), *_apart(against), *end])
+        return "\n".join([self.name, *align(*self.table()), self.legend(), *_apart(against), *self._ending()])
 
     def to_markdown(self) -> str:
         """The same for the docs."""
         against = comparison_lines(self.rows, self.baseline, form="markdown")
-        return "\n".join([*markdown(*self.table()), "", self.legend(), *_apart(against)])
+        ending = ["", "```", *self._ending()[1:], "```"] if self._ending() else []
+        return "\n".join([*markdown(*self.table()), "", self.legend(), *_apart(against), *ending])
+
+    def _ending(self) -> list[str]:
+        """How relations hang together, what settings cost, what to choose: lines of plain text."""
+        lines = [line for report in self.related for line in ("", *report.lines())]
+        return [*lines, *_titled("cost", costs(self.rows)), *_titled("advice", advise(self.rows))]
 
     def legend(self) -> str:
         """What the numbers are."""

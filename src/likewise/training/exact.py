@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from likewise import ranks
 from likewise.data import write_json_aside
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.vectors import encode_texts
@@ -80,8 +81,10 @@ def fit_exact(
         best, strength = max(tried)
         solve(model, strength)
     report = FitReport(0, len(records), time.monotonic() - started, 0, best if evaluate else None, history)
-    save_weights(model, run / "final.safetensors")
-    write_json_aside(run / "done.json", asdict(report))
+    if ranks.is_first():
+        save_weights(model, run / "final.safetensors")
+        write_json_aside(run / "done.json", asdict(report))
+    ranks.wait()
     return report
 
 
