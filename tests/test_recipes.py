@@ -18,7 +18,13 @@ from likewise.recipes.sources import add_noise, load_source, move_value
 from likewise.records import Record, Relation
 
 REGRESSION = ["regression-nli", "regression-nli-then-sts", "regression-sts", "similarity"]
-RELATIONS = ["relations-activity", "relations-infersent", "relations-sick", "relations-typed"]
+RELATIONS = [
+    "infersent-nli",
+    "relations-activity",
+    "relations-infersent",
+    "relations-sick",
+    "relations-typed",
+]
 SHIPPED = sorted([*REGRESSION, *RELATIONS])
 
 
@@ -129,6 +135,16 @@ def test_recipe_objectives_are_checked_by_name(path, value, message, tiny_encode
     with pytest.raises(RecipeError) as caught:
         build_objectives(recipe_from(document, "mine.toml"), 0)
     assert message in str(caught.value)
+
+
+def test_overrides_leave_the_list_they_came_from_alone():
+    from likewise.recipes.reading import set_value
+
+    stages = [{"schedule": "multi-label"}]
+    document: dict = {}
+    set_value(document, "stage", stages)
+    set_value(document, "stage.0.schedule", "multi-task")
+    assert stages == [{"schedule": "multi-label"}]
 
 
 def test_recipe_overrides_reach_lists_and_types():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 
@@ -110,6 +112,31 @@ def test_fit_selects_the_best_step_and_stops_early(tiny_encoder, records, tmp_pa
     assert (report.best_step, report.best_value, report.steps) == (4, 0.5, 8)
     for name, value in kept[0.5].items():
         assert torch.equal(value, model.state_dict()[name])
+
+
+def test_fit_that_is_not_resumable_writes_no_checkpoint_and_learns_the_same(tiny_encoder, records, tmp_path):
+    models, files = [], []
+    for resumable in (True, False):
+        torch.manual_seed(0)
+        model, scores = PairModel(load_encoder(tiny_encoder, device="cpu"), ONE), itertools.count()
+        run = tmp_path / str(resumable)
+        settings = FitSettings(batch_size=8, epochs=2, save_every=3, device="cpu", learning_rate=1e-3)
+        fit(
+            model,
+            records,
+            settings=settings,
+            run=run,
+            evaluate=lambda current, scores=scores: {"score": float(next(scores))},
+            metric="score",
+            resumable=resumable,
+        )
+        models.append(model.state_dict())
+        files.append({path.name for path in run.iterdir()})
+    assert any(name.startswith("checkpoint") for name in files[0])
+    assert {name.partition("-")[0] for name in files[1]} == {"best", "final.safetensors", "done.json"}
+    assert len(files[1]) == 3
+    for name, value in models[0].items():
+        assert torch.equal(value, models[1][name])
 
 
 def test_fit_bf16_stays_close_to_fp32(tiny_encoder, records, tmp_path):

@@ -33,8 +33,10 @@ class Plan:
 
         Grid cells are not measured on test data.
         """
-        changes = {**self._plan.base, **start.set, **setting.set, **point}
-        recipe = read_recipe(setting.recipe or self._plan.recipe, overrides={**changes, "seed": seed})
+        changes = {**start.set, **setting.set, **point}
+        recipe = read_recipe(
+            setting.recipe or self._plan.recipe, overrides={**self._plan.base, **changes, "seed": seed}
+        )
         name = f"{setting.name} {start.name}".strip()
         parts = {name: recipe}
         if setting.each == "relation":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -107,7 +108,11 @@ def _value(text: str) -> Any:
 
 
 def set_value(document: Any, path: str, value: Any) -> None:
-    """Set one value by a dotted, zero-based path; tables on the way are made, list entries must exist."""
+    """Set one value by a dotted, zero-based path; tables on the way are made, list entries must exist.
+
+    A table or list is copied in, so that a later path below it changes this document and not its giver.
+    """
+    value = copy.deepcopy(value)
     *way, last = path.split(".")
     place = document
     for step in way:

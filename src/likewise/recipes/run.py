@@ -84,7 +84,18 @@ def _run_in(
     for number, data in enumerate(stages):
         if number:
             model.set_objectives(build_objectives(recipe, number))
-        reports.append(_run_stage(recipe, number, model, data, work=work, context=context, resume=resume))
+        reports.append(
+            _run_stage(
+                recipe,
+                number,
+                model,
+                data,
+                work=work,
+                context=context,
+                resume=resume,
+                resumable=folder is not None,  # a run in memory cannot be found again
+            )
+        )
     about = {
         "recipe": recipe.model_dump(mode="json"),
         "method": recipe.method,
@@ -159,6 +170,7 @@ def _run_stage(
     work: Path,
     context: RunContext,
     resume: bool,
+    resumable: bool,
 ) -> dict[str, Any]:
     for line in plan_lines(recipe, number, model, data, context):
         context.tell(line)
@@ -177,7 +189,9 @@ def _run_stage(
     if stage.optimiser == "exact":
         report = fit_exact(model, data.train, **shared)
     else:
-        report = fit(model, data.train, weights=data.weights, groups=data.groups, **shared)
+        report = fit(
+            model, data.train, weights=data.weights, groups=data.groups, resumable=resumable, **shared
+        )
     settle_cosines(model, data.dev, precision=context.precision)
     return _stage_report(stage.name or f"stage {number}", report, data)
 

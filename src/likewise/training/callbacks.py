@@ -88,7 +88,7 @@ class SelectAndSave(TrainerCallback):
         *,
         total: int,
         evaluate_every: int,
-        save_every: int,
+        save_every: int | None,
         evaluate: Evaluate | None,
         metric: str,
         resume: Path | None,
@@ -138,8 +138,9 @@ class SelectAndSave(TrainerCallback):
             if self.state.shrinks > before:
                 self._shrink(optimizer)
             control.should_training_stop = control.should_training_stop or self.state.stopped
-        if self._writes and (step % self._save_every == 0 or control.should_training_stop) and not last:
-            self._checkpoint(state, optimizer, lr_scheduler)
+        if self._writes and self._save_every is not None and not last:
+            if step % self._save_every == 0 or control.should_training_stop:
+                self._checkpoint(state, optimizer, lr_scheduler)
         return control
 
     def on_log(
@@ -176,6 +177,8 @@ class SelectAndSave(TrainerCallback):
             run.best_value, run.best_step, run.since_best = value, step, 0
             if self._writes and self._settings.select:
                 save_weights(self._model, best_file(self._run, step))
+                if self._save_every is None:
+                    self._drop_old_bests()
         else:
             run.since_best += 1
             run.shrinks += self._settings.rate_schedule == "infersent"

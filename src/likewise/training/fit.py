@@ -78,13 +78,15 @@ def fit(
     weights: Sequence[float] | None = None,
     groups: Sequence[int] | None = None,
     resume: bool = False,
+    resumable: bool = True,
     emit: Callable[[FitEvent], None] = lambda event: None,
 ) -> FitReport:
     """Train a model on records and leave its best (or last) weights in it.
 
     `evaluate` gives dev numbers for the model, `metric` names the one to maximise. `weights` and `groups`
-    say per record how often it is drawn and which data set it comes from. `run` holds checkpoints; with
-    `resume` the newest complete one is continued. A finished run is not repeated: its weights are loaded.
+    say per record how often it is drawn and which data set it comes from. `run` holds checkpoints (none
+    if it is not to be `resumable`); with `resume` the newest complete one is continued. A finished run is
+    not repeated: its weights are loaded.
     """
     run.mkdir(parents=True, exist_ok=True)
     if resume and (done := finished_report(model, run)):
@@ -100,7 +102,7 @@ def fit(
         settings,
         total=total,
         evaluate_every=settings.evaluate_every or updates,
-        save_every=settings.save_every or min(updates, 500),
+        save_every=(settings.save_every or min(updates, 500)) if resumable else None,
         evaluate=evaluate,
         metric=metric,
         resume=found[0] if found else None,
