@@ -11,7 +11,7 @@ import torch
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import UsageError
-from likewise.heads import HEADS, Layers, make_head
+from likewise.heads import HEADS, Layers, Standardise, make_head
 from likewise.methods.pairs import Objective, PairModel
 from likewise.pairing import PARTS, Pairing
 from likewise.records import Record, Relation
@@ -53,7 +53,10 @@ def test_pairing_knows_when_the_texts_never_meet():
 
 
 @pytest.mark.parametrize("name", HEADS)
-@pytest.mark.parametrize("layers", [Layers(), Layers((5,)), Layers((6, 5), "none"), Layers((6, 5), "relu")])
+@pytest.mark.parametrize(
+    "layers",
+    [Layers(), Layers((5,)), Layers((6, 5), "none"), Layers((6, 5), "relu"), Layers(standardise=True)],
+)
 def test_head_output_has_the_shape_its_codec_reads(name, layers):
     cosine = name in ("cosine", "contrast")
     if cosine and layers.hidden:
@@ -66,6 +69,19 @@ def test_head_output_has_the_shape_its_codec_reads(name, layers):
     assert head.linear == (layers.hidden == () or layers.activation == "none")
     if name == "distribution":
         assert torch.allclose(head.read(output).sum(-1), torch.ones(3))
+
+
+def test_standardised_features_have_mean_zero_and_spread_one_and_dead_columns_stay_small():
+    torch.manual_seed(0)
+    layer, features = Standardise(3), torch.randn(500, 3) * torch.tensor([5.0, 0.2, 1e-9]) + 3.0
+    assert not layer.measured
+    assert torch.equal(layer(features), features)
+    layer.measure(features)
+    scaled = layer(features)
+    assert layer.measured
+    assert torch.allclose(scaled.mean(0), torch.zeros(3), atol=1e-4)
+    assert scaled.std(0, unbiased=False)[0].item() == pytest.approx(1.0, abs=1e-4)
+    assert scaled[:, 2].abs().max() < 0.01
 
 
 def test_head_linear_matches_a_hand_computed_number():

@@ -7,7 +7,8 @@
     cosine        cos(u, v), B                unit         none; needs pairing ["cosine"]
     contrast      cos(u_i, v_j), B×B          unit         none; in-batch similarities for InfoNCE
 
-`read` turns an output into what the codec decodes.
+`read` turns an output into what the codec decodes. A head may `standardise` its features first, so that one
+learning rate suits every encoder, whatever the length of its vectors.
 """
 
 from __future__ import annotations
@@ -30,12 +31,47 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module] | None] = {
 }
 
 
+class Standardise(nn.Module):
+    """B×F → B×F, each column minus its mean, in units of its spread; both measured once, before training."""
+
+    mean: Tensor
+    spread: Tensor
+    # A column that hardly moves would be blown up to noise: no unit is below this share of its size.
+    SMALLEST = 0.01
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(features))
+        self.register_buffer("spread", torch.ones(features))
+
+    @property
+    def measured(self) -> bool:
+        """Whether `measure` was called, here or before the weights were saved."""
+        return bool((self.spread != 1).any())
+
+    def measure(self, features: Tensor) -> None:
+        """Take mean and spread from these features, N×F."""
+        size = self.SMALLEST * features.abs().mean(dim=0)
+        self.mean.copy_(features.mean(dim=0))
+        self.spread.copy_(features.std(dim=0, unbiased=False).maximum(size).clamp(min=1e-12))
+
+    def reset(self) -> None:
+        """Let features through as they are."""
+        self.mean.zero_()
+        self.spread.fill_(1.0)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Features in units of their spread."""
+        return (features - self.mean) / self.spread
+
+
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """A head's dense layers: widths of the hidden ones, and what stands between."""
+    """A head's layers: standardised features or plain ones, widths of hidden layers, what stands between."""
 
     hidden: tuple[int, ...] = ()
     activation: str = "sigmoid"
+    standardise: bool = False
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
@@ -48,10 +84,10 @@ class Layers:
 
     def build(self, features: int, outputs: int) -> nn.Module:
         """The layers F → hidden → … → outputs."""
-        if not self.hidden:
+        if not self.hidden and not self.standardise:
             return nn.Linear(features, outputs)
         between = ACTIVATIONS[self.activation]
-        made: list[nn.Module] = []
+        made: list[nn.Module] = [Standardise(features)] if self.standardise else []
         for width in self.hidden:
             made += [nn.Linear(features, width), *([between()] if between else [])]
             features = width

@@ -130,11 +130,10 @@ def objective_to_dict(objective: Objective) -> dict[str, Any]:
 
 def objective_from_dict(entry: Mapping[str, Any]) -> Objective:
     """The inverse of `objective_to_dict`."""
-    hidden, activation = entry["layers"]["hidden"], entry["layers"]["activation"]
     read = {
         "relation": Relation.from_dict(entry["relation"]),
         "pairing": tuple(entry["pairing"]),
-        "layers": Layers(tuple(hidden), activation),
+        "layers": Layers(**{**entry["layers"], "hidden": tuple(entry["layers"]["hidden"])}),
     }
     return Objective(**{**entry, **read})
 

@@ -10,6 +10,7 @@ import torch
 from likewise.data import load
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError, EvaluationError, UsageError
+from likewise.heads import Layers
 from likewise.methods.pairs import Objective, PairModel
 from likewise.records import Relation
 from likewise.training.fit import fit, plan
@@ -283,3 +284,29 @@ def test_optimiser_freeze_by_prefix(tiny_encoder):
         make_optimiser(model, FitSettings(freeze=("encodr",)))
     with pytest.raises(UsageError, match="nothing is left to train"):
         make_optimiser(model, FitSettings(freeze=("encoder", "heads")))
+
+
+def test_fit_measures_features_once_so_that_an_encoder_s_length_does_not_matter(
+    tiny_encoder, records, tmp_path
+):
+    objectives = [Objective(TOPIC, "distribution", "kl_grid", ("prod", "absdiff"), Layers(standardise=True))]
+    results = []
+    for factor in (1.0, 100.0):
+        torch.manual_seed(0)
+        model = PairModel(load_encoder(tiny_encoder, device="cpu"), objectives)
+        model.encoder.append(_Longer(factor))
+        settings = FitSettings(batch_size=8, max_steps=4, device="cpu", freeze=("encoder",))
+        fit(model, records, settings=settings, run=tmp_path / str(factor))
+        results.append(model.heads[objectives[0].head_key].layers)
+    short, long = results
+    assert torch.allclose(long[0].spread[-1] / short[0].spread[-1], torch.tensor(100.0), rtol=1e-3)
+    assert torch.allclose(long[1].weight, short[1].weight, atol=1e-5)
+
+
+class _Longer(torch.nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, features):
+        return {**features, "sentence_embedding": features["sentence_embedding"] * self.factor}

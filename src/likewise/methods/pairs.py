@@ -31,7 +31,7 @@ from torch.nn import functional
 from likewise import ranks
 from likewise.encoders.sentence import embedding_width
 from likewise.errors import ModelError, UsageError
-from likewise.heads import PLAIN, ContrastHead, Head, Layers, make_head
+from likewise.heads import PLAIN, ContrastHead, Head, Layers, Standardise, make_head
 from likewise.losses import LOSSES, Loss, anchored, make_loss
 from likewise.pairing import Pairing
 from likewise.records import Codec, Relation
@@ -136,6 +136,15 @@ class PairModel(nn.Module):
         learnt = self.objectives if weighting == "uncertainty" else ()
         zero = partial(torch.zeros, (), device=self.encoder.device)
         self.balance = nn.ParameterDict({o.balance_key: nn.Parameter(zero()) for o in learnt})
+
+    def to_standardise(self) -> dict[str, Standardise]:
+        """Heads, by key, that want standardised features and have not measured them yet."""
+        found = {}
+        for key, head in self.heads.items():
+            for layer in head.modules():
+                if isinstance(layer, Standardise) and not layer.measured:
+                    found[key] = layer
+        return found
 
     def weights(self) -> dict[str, float]:
         """What each objective's loss is multiplied with, by its key; learnt weights as they stand now."""
@@ -242,8 +251,8 @@ def refuse_blind_head(objective: Objective, pairing: Pairing, head: Head) -> Non
 def _same_shape(old: nn.Module | None, new: Head) -> nn.Module | None:
     if old is None:
         return None
-    shapes = [tuple(p.shape) for p in old.parameters()]
-    return old if shapes == [tuple(p.shape) for p in new.parameters()] else None
+    shapes = {name: tuple(value.shape) for name, value in old.state_dict().items()}
+    return old if shapes == {name: tuple(value.shape) for name, value in new.state_dict().items()} else None
 
 
 def _observed_mean(loss: Loss, output: Tensor, target: Tensor) -> Tensor:

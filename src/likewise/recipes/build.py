@@ -59,7 +59,7 @@ def _objective(relation: Relation, spec: ObjectiveSpec) -> Objective:
         spec.head,
         spec.loss,
         pairing=spec.pairing,
-        layers=Layers(spec.hidden, spec.activation),
+        layers=Layers(spec.hidden, spec.activation, spec.standardise),
         floor=spec.floor,
         weight=spec.weight,
         allow_blind=spec.allow_blind,

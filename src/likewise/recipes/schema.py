@@ -83,6 +83,9 @@ class ObjectiveSpec(Part):
         default=(), description="widths of hidden layers: 50 is Tai's head; [512, 512]"
     )
     activation: Literal["sigmoid", "tanh", "relu", "none"] = "sigmoid"
+    standardise: bool = Field(
+        default=False, description="the head sees features in units of their spread before training"
+    )
     floor: float = Field(
         default=0.0, ge=-1, lt=1, description="cosine that the lowest rating maps to: 0 or −1"
     )

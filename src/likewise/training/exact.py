@@ -114,9 +114,10 @@ class _Solver:
         weight, bias = (self._ridge if numbers else self._logistic)(strength * len(self._y))
         weight = weight / self._spread
         bias = bias - weight @ self._mean
-        layer: Any = model.heads[self._objective.head_key].layers
-        if not isinstance(layer, nn.Linear):
-            raise UsageError(f"{self._objective.head_key}: only a plain linear head can be solved")
+        layers: Any = model.heads[self._objective.head_key].layers
+        layer = layers if isinstance(layers, nn.Linear) else layers[-1]
+        if layer is not layers:
+            layers[0].reset()  # the solution is for features as they are
         with torch.no_grad():
             layer.weight.copy_(torch.from_numpy(weight))
             layer.bias.copy_(torch.from_numpy(bias))

@@ -17,12 +17,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from likewise import ranks
 from likewise.data import write_json_aside
 from likewise.encoders.features import TextFeatures
+from likewise.encoders.vectors import encode_texts
 from likewise.errors import UsageError
 from likewise.methods.pairs import PairModel
 from likewise.records import Record
@@ -31,6 +33,9 @@ from likewise.training.checkpoints import complete_checkpoints, load_weights, re
 from likewise.training.loader import Anchors, Collate, PairDataset, StepSampler
 from likewise.training.optimiser import make_optimiser, make_rate_schedule
 from likewise.training.settings import FitSettings
+
+# Heads that standardise measure their features on about so many pairs.
+_MEASURED_PAIRS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +192,7 @@ def _prepare(
     model.to(arguments.device)
     model.anchor = settings.anchor
     model.set_weighting(settings.weighting)
+    _standardise(model, dataset, features)
     anchors = (
         Anchors(model.encoder, (t for pair in dataset.texts for t in pair), features)
         if settings.anchor
@@ -194,6 +200,19 @@ def _prepare(
     )
     collate = Collate(dataset, features, chunked=arguments.device.type == "cpu", anchors=anchors)
     return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate), sampler, arguments
+
+
+def _standardise(model: PairModel, dataset: PairDataset, features: TextFeatures) -> None:
+    """Let heads that want it measure their features on pairs spread evenly over the data."""
+    waiting = model.to_standardise()
+    if not waiting:
+        return
+    every = math.ceil(len(dataset) / _MEASURED_PAIRS)
+    pairs = dataset.texts[::every]
+    vectors = encode_texts(model.encoder, [text for pair in pairs for text in pair], features=features)
+    u, v = (torch.from_numpy(vectors[side::2]) for side in (0, 1))
+    for key, layer in waiting.items():
+        layer.measure(ranks.from_first(model.pairings[key](u, v)).to(layer.mean.device))
 
 
 def _arguments(settings: FitSettings, run: Path) -> TrainingArguments:
