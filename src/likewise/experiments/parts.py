@@ -9,7 +9,7 @@ from likewise.recipes.schema import Recipe, StageSpec
 def one_by_one(recipe: Recipe) -> dict[str, Recipe]:
     """Per relation of the last stage a recipe that learns it alone; stages about other relations stay.
 
-    A stage that learns several relations keeps the one asked for; a pre-training stage has none of them.
+    A stage that learns several relations keeps the one asked for; a stage without it is pre-training and stays.
     """
     wanted = list(dict.fromkeys(objective.relation for objective in recipe.stage[-1].objective))
     if len(wanted) < 2:
@@ -32,7 +32,7 @@ def one_by_one(recipe: Recipe) -> dict[str, Recipe]:
 
 
 def _alone(stage: StageSpec, name: str, wanted: list[str]) -> StageSpec:
-    kept = tuple(o for o in stage.objective if o.relation == name or o.relation not in wanted)
-    if not any(objective.relation in wanted for objective in stage.objective):
+    if not any(objective.relation == name for objective in stage.objective):
         return stage
+    kept = tuple(o for o in stage.objective if o.relation == name or o.relation not in wanted)
     return stage.model_copy(update={"objective": kept, "schedule": "single"})
