@@ -11,7 +11,7 @@ import torch
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import UsageError
-from likewise.heads import HEADS, Layers, Standardise, make_head
+from likewise.heads import HEADS, Layers, UnitSpread, make_head
 from likewise.methods.pairs import Objective, PairModel
 from likewise.pairing import PARTS, Pairing
 from likewise.records import Record, Relation
@@ -55,7 +55,7 @@ def test_pairing_knows_when_the_texts_never_meet():
 @pytest.mark.parametrize("name", HEADS)
 @pytest.mark.parametrize(
     "layers",
-    [Layers(), Layers((5,)), Layers((6, 5), "none"), Layers((6, 5), "relu"), Layers(standardise=True)],
+    [Layers(), Layers((5,)), Layers((6, 5), "none"), Layers((6, 5), "relu"), Layers(scale=True)],
 )
 def test_head_output_has_the_shape_its_codec_reads(name, layers):
     cosine = name in ("cosine", "contrast")
@@ -71,17 +71,19 @@ def test_head_output_has_the_shape_its_codec_reads(name, layers):
         assert torch.allclose(head.read(output).sum(-1), torch.ones(3))
 
 
-def test_standardised_features_have_mean_zero_and_spread_one_and_dead_columns_stay_small():
+def test_scaled_parts_have_spread_one_and_dead_columns_stay_small():
     torch.manual_seed(0)
-    layer, features = Standardise(3), torch.randn(500, 3) * torch.tensor([5.0, 0.2, 1e-9]) + 3.0
+    layer = UnitSpread(5)
+    parts = [torch.randn(500, 2) * 5.0 + 3.0, torch.randn(500, 3) * torch.tensor([0.2, 0.2, 0.0])]
     assert not layer.measured
-    assert torch.equal(layer(features), features)
-    layer.measure(features)
-    scaled = layer(features)
+    assert torch.equal(layer(torch.cat(parts, -1)), torch.cat(parts, -1))
+    layer.measure(parts)
+    scaled = layer(torch.cat(parts, -1))
     assert layer.measured
-    assert torch.allclose(scaled.mean(0), torch.zeros(3), atol=1e-4)
-    assert scaled.std(0, unbiased=False)[0].item() == pytest.approx(1.0, abs=1e-4)
-    assert scaled[:, 2].abs().max() < 0.01
+    for columns in ([0, 1], [2, 3, 4]):
+        assert scaled[:, columns].var(0, unbiased=False).mean().item() == pytest.approx(1.0, abs=1e-4)
+    moved = torch.cat(parts, -1) + 0.01
+    assert (layer(moved) - scaled).abs().max() < 0.1  # a dead column that wakes up does not drown the others
 
 
 def test_head_linear_matches_a_hand_computed_number():

@@ -7,13 +7,13 @@
     cosine        cos(u, v), B                unit         none; needs pairing ["cosine"]
     contrast      cos(u_i, v_j), B×B          unit         none; in-batch similarities for InfoNCE
 
-`read` turns an output into what the codec decodes. A head may `standardise` its features first, so that one
+`read` turns an output into what the codec decodes. A head may `scale` its features first, so that one
 learning rate suits every encoder, whatever the length of its vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -31,17 +31,17 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module] | None] = {
 }
 
 
-class Standardise(nn.Module):
-    """B×F → B×F, each column minus its mean, in units of its spread; both measured once, before training."""
+class UnitSpread(nn.Module):
+    """B×F → B×F, each part of the features in units of its spread, measured once before training.
 
-    mean: Tensor
+    One unit per part, not per column: encoders have dead columns, and a unit of nothing would turn the first
+    movement of such a column into a landslide.
+    """
+
     spread: Tensor
-    # A column that hardly moves would be blown up to noise: no unit is below this share of its size.
-    SMALLEST = 0.01
 
     def __init__(self, features: int) -> None:
         super().__init__()
-        self.register_buffer("mean", torch.zeros(features))
         self.register_buffer("spread", torch.ones(features))
 
     @property
@@ -49,29 +49,27 @@ class Standardise(nn.Module):
         """Whether `measure` was called, here or before the weights were saved."""
         return bool((self.spread != 1).any())
 
-    def measure(self, features: Tensor) -> None:
-        """Take mean and spread from these features, N×F."""
-        size = self.SMALLEST * features.abs().mean(dim=0)
-        self.mean.copy_(features.mean(dim=0))
-        self.spread.copy_(features.std(dim=0, unbiased=False).maximum(size).clamp(min=1e-12))
+    def measure(self, parts: Sequence[Tensor]) -> None:
+        """Take the spreads from the parts of the features, N×F₁, N×F₂, …"""
+        units = [part.std(dim=0, unbiased=False).square().mean().sqrt().clamp(min=1e-12) for part in parts]
+        self.spread.copy_(torch.cat([u.expand(p.shape[1]) for u, p in zip(units, parts, strict=True)]))
 
     def reset(self) -> None:
         """Let features through as they are."""
-        self.mean.zero_()
         self.spread.fill_(1.0)
 
     def forward(self, features: Tensor) -> Tensor:
         """Features in units of their spread."""
-        return (features - self.mean) / self.spread
+        return features / self.spread
 
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """A head's layers: standardised features or plain ones, widths of hidden layers, what stands between."""
+    """A head's layers: whether features are scaled first, widths of hidden layers, what stands between."""
 
     hidden: tuple[int, ...] = ()
     activation: str = "sigmoid"
-    standardise: bool = False
+    scale: bool = False
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
@@ -84,14 +82,17 @@ class Layers:
 
     def build(self, features: int, outputs: int) -> nn.Module:
         """The layers F → hidden → … → outputs."""
-        if not self.hidden and not self.standardise:
+        if not self.hidden and not self.scale:
             return nn.Linear(features, outputs)
         between = ACTIVATIONS[self.activation]
-        made: list[nn.Module] = [Standardise(features)] if self.standardise else []
+        made: list[nn.Module] = [UnitSpread(features)] if self.scale else []
         for width in self.hidden:
             made += [nn.Linear(features, width), *([between()] if between else [])]
             features = width
-        return nn.Sequential(*made, nn.Linear(features, outputs))
+        last = nn.Linear(features, outputs)
+        if self.scale:  # features of size one under random weights would begin with a guess to unlearn
+            nn.init.zeros_(last.weight)
+        return nn.Sequential(*made, last)
 
 
 PLAIN = Layers()

@@ -46,6 +46,10 @@ class Pairing:
 
     def __call__(self, u: Tensor, v: Tensor) -> Tensor:
         """Features of shape B×F."""
+        return torch.cat(self.split(u, v), dim=-1)
+
+    def split(self, u: Tensor, v: Tensor) -> list[Tensor]:
+        """The parts of the features one by one, each of shape B×F_part."""
         made: dict[str, Callable[[], Tensor]] = {
             "u": lambda: u,
             "v": lambda: v,
@@ -54,4 +58,4 @@ class Pairing:
             "cosine": lambda: functional.cosine_similarity(u, v, dim=-1, eps=1e-8)[:, None],
             "euclid": lambda: torch.linalg.vector_norm(u - v, dim=-1, keepdim=True),
         }
-        return torch.cat([made[part]() for part in self.parts], dim=-1)
+        return [made[part]() for part in self.parts]

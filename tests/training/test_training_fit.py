@@ -289,7 +289,7 @@ def test_optimiser_freeze_by_prefix(tiny_encoder):
 def test_fit_measures_features_once_so_that_an_encoder_s_length_does_not_matter(
     tiny_encoder, records, tmp_path
 ):
-    objectives = [Objective(TOPIC, "distribution", "kl_grid", ("prod", "absdiff"), Layers(standardise=True))]
+    objectives = [Objective(TOPIC, "distribution", "kl_grid", ("prod", "absdiff"), Layers(scale=True))]
     results = []
     for factor in (1.0, 100.0):
         torch.manual_seed(0)

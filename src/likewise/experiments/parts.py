@@ -9,7 +9,7 @@ from likewise.recipes.schema import Recipe, StageSpec
 def one_by_one(recipe: Recipe) -> dict[str, Recipe]:
     """Per relation of the last stage a recipe that learns it alone; stages about other relations stay.
 
-    A stage that learns several relations keeps the one asked for; a stage without it is pre-training and stays.
+    A stage that learns several relations keeps the one asked for; one without it is pre-training and stays.
     """
     wanted = list(dict.fromkeys(objective.relation for objective in recipe.stage[-1].objective))
     if len(wanted) < 2:

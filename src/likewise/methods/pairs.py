@@ -31,7 +31,7 @@ from torch.nn import functional
 from likewise import ranks
 from likewise.encoders.sentence import embedding_width
 from likewise.errors import ModelError, UsageError
-from likewise.heads import PLAIN, ContrastHead, Head, Layers, Standardise, make_head
+from likewise.heads import PLAIN, ContrastHead, Head, Layers, UnitSpread, make_head
 from likewise.losses import LOSSES, Loss, anchored, make_loss
 from likewise.pairing import Pairing
 from likewise.records import Codec, Relation
@@ -137,12 +137,12 @@ class PairModel(nn.Module):
         zero = partial(torch.zeros, (), device=self.encoder.device)
         self.balance = nn.ParameterDict({o.balance_key: nn.Parameter(zero()) for o in learnt})
 
-    def to_standardise(self) -> dict[str, Standardise]:
-        """Heads, by key, that want standardised features and have not measured them yet."""
+    def to_scale(self) -> dict[str, UnitSpread]:
+        """Heads, by key, that want scaled features and have not measured them yet."""
         found = {}
         for key, head in self.heads.items():
             for layer in head.modules():
-                if isinstance(layer, Standardise) and not layer.measured:
+                if isinstance(layer, UnitSpread) and not layer.measured:
                     found[key] = layer
         return found
 

@@ -59,7 +59,7 @@ def _objective(relation: Relation, spec: ObjectiveSpec) -> Objective:
         spec.head,
         spec.loss,
         pairing=spec.pairing,
-        layers=Layers(spec.hidden, spec.activation, spec.standardise),
+        layers=Layers(spec.hidden, spec.activation, spec.scale_features),
         floor=spec.floor,
         weight=spec.weight,
         allow_blind=spec.allow_blind,

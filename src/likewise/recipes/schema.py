@@ -83,7 +83,7 @@ class ObjectiveSpec(Part):
         default=(), description="widths of hidden layers: 50 is Tai's head; [512, 512]"
     )
     activation: Literal["sigmoid", "tanh", "relu", "none"] = "sigmoid"
-    standardise: bool = Field(
+    scale_features: bool = Field(
         default=False, description="the head sees features in units of their spread before training"
     )
     floor: float = Field(

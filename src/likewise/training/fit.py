@@ -34,7 +34,7 @@ from likewise.training.loader import Anchors, Collate, PairDataset, StepSampler
 from likewise.training.optimiser import make_optimiser, make_rate_schedule
 from likewise.training.settings import FitSettings
 
-# Heads that standardise measure their features on about so many pairs.
+# Heads that scale measure their features on about so many pairs.
 _MEASURED_PAIRS = 1000
 
 
@@ -192,7 +192,7 @@ def _prepare(
     model.to(arguments.device)
     model.anchor = settings.anchor
     model.set_weighting(settings.weighting)
-    _standardise(model, dataset, features)
+    _scale_features(model, dataset, features)
     anchors = (
         Anchors(model.encoder, (t for pair in dataset.texts for t in pair), features)
         if settings.anchor
@@ -202,9 +202,9 @@ def _prepare(
     return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate), sampler, arguments
 
 
-def _standardise(model: PairModel, dataset: PairDataset, features: TextFeatures) -> None:
+def _scale_features(model: PairModel, dataset: PairDataset, features: TextFeatures) -> None:
     """Let heads that want it measure their features on pairs spread evenly over the data."""
-    waiting = model.to_standardise()
+    waiting = model.to_scale()
     if not waiting:
         return
     every = math.ceil(len(dataset) / _MEASURED_PAIRS)
@@ -212,7 +212,7 @@ def _standardise(model: PairModel, dataset: PairDataset, features: TextFeatures)
     vectors = encode_texts(model.encoder, [text for pair in pairs for text in pair], features=features)
     u, v = (torch.from_numpy(vectors[side::2]) for side in (0, 1))
     for key, layer in waiting.items():
-        layer.measure(ranks.from_first(model.pairings[key](u, v)).to(layer.mean.device))
+        layer.measure(ranks.from_first(model.pairings[key].split(u, v)))
 
 
 def _arguments(settings: FitSettings, run: Path) -> TrainingArguments:
