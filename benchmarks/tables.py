@@ -183,8 +183,120 @@ def speed() -> str:
     )
 
 
-TABLES: dict[str, Callable[[], str]] = {"headline": headline, "speed": speed, "noise": noise}
-FAMILIES: dict[str, Callable[[str], str]] = {"experiment": experiment, "by-start": by_start}
+def paper(name: str) -> str:
+    """An experiment over relations as its paper prints it: means with arrows, the paper's rows below."""
+    result = read(name)
+    settings = result["settings"]
+    columns = list(dict.fromkeys(column for setting in settings for column in setting["metrics"]))
+    arrows = {(c["start"], c["setting"], c["column"]): c["arrow"] for c in result["comparisons"]}
+    rows = [
+        [
+            setting["start"] or "–",
+            setting["setting"],
+            *(
+                printed(setting, column) + arrows.get((setting["start"], setting["setting"], column), "")
+                for column in columns
+            ),
+            str(len(setting["seeds"])),
+        ]
+        for setting in settings
+    ]
+    for label, cells in published_rows(name).items():
+        rows.append(["paper", label, *cells, ""])
+    return markdown(["start", "setting", *columns, "seeds"], rows)
+
+
+def printed(setting: dict[str, Any], column: str) -> str:
+    """.720 for a correlation, 86.7 for an accuracy."""
+    if column not in setting["metrics"]:
+        return "–"
+    mean = setting["mean"][column]
+    correlation = setting["metrics"][column] in ("spearman", "pearson")
+    return f"{mean / 100:.3f}".replace("0.", ".", 1) if correlation else f"{mean:.1f}"
+
+
+def published_rows(name: str) -> dict[str, list[str]]:
+    """Rows of the paper's own table, as it prints them."""
+    document = tomllib.loads((ROOT / "benchmarks" / "published.toml").read_text(encoding="utf8"))
+    rows: dict[str, list[str]] = document.get("rows", {}).get(name, {})
+    return rows
+
+
+def tests(name: str) -> str:
+    """Every setting against the baseline: difference, interval, effect, corrected p."""
+    from likewise.evaluation.tables import p_value
+
+    result = read(name)
+    rows = [
+        [
+            c["start"] or "–",
+            c["setting"],
+            c["column"],
+            f"{c['difference']:+.2f}",
+            f"{c['interval'][0]:+.2f} to {c['interval'][1]:+.2f}",
+            f"{c['effect']:+.2f}",
+            p_value(c["p_holm"]),
+        ]
+        for c in result["comparisons"]
+    ]
+    header = ["start", f"{result['baseline']} minus", "relation", "difference", "95 % interval", "Hedges g"]
+    return markdown([*header, "p (Holm)"], rows)
+
+
+def cost(name: str) -> str:
+    """What the settings cost against one relation alone."""
+    rows = [
+        [c["setting"], str(c["models"]), f"{c['steps']:,}", f"{c['seconds']:.0f}", f"**{c['ratio']:.2f}×**"]
+        for c in read(name)["costs"]
+    ]
+    return markdown(["setting", "models", "steps", "seconds", "against one relation alone"], rows)
+
+
+def advice(name: str) -> str:
+    """Joint or single for each relation, and why."""
+    rows = [
+        [a["start"] or "–", a["column"], f"**{a['choice']}**", f"{a['difference']:+.2f}", a["reason"]]
+        for a in read(name)["advice"]
+    ]
+    return markdown(["start", "relation", "choose", "joint − single", "because"], rows)
+
+
+def relations() -> str:
+    """The README's table: several relations by one model, against the papers' best."""
+    best = published_rows("relations-best")
+    rows = []
+    for name, label in (("relations-activity", "Human Activity Phrases"), ("relations-sick", "SICK")):
+        for setting in read(name)["settings"]:
+            if setting["setting"] == "multi-label":
+                cells = [printed(setting, column) for column in setting["metrics"]]
+                names = [column.partition(" ")[2] for column in setting["metrics"]]
+                rows.append(
+                    [
+                        label,
+                        ", ".join(names),
+                        setting["start"],
+                        " / ".join(cells),
+                        " / ".join(best[name]),
+                        str(len(setting["seeds"])),
+                    ]
+                )
+    return markdown(["data", "relations", "encoder", "one model", "best published", "seeds"], rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "headline": headline,
+    "noise": noise,
+    "relations": relations,
+    "speed": speed,
+}
+FAMILIES: dict[str, Callable[[str], str]] = {
+    "advice": advice,
+    "by-start": by_start,
+    "cost": cost,
+    "experiment": experiment,
+    "paper": paper,
+    "tests": tests,
+}
 
 
 def make(name: str) -> str:

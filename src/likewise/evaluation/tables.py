@@ -24,3 +24,8 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
         "| " + " | ".join(cell.strip().replace("|", "\\|") for cell in row) + " |" for row in (header, *rows)
     ]
     return [lines[0], "|" + "|".join(["---", *["---:"] * (len(header) - 1)]) + "|", *lines[1:]]
+
+
+def p_value(p: float) -> str:
+    """A p-value as it is printed: three digits, never a zero."""
+    return "< .001" if p < 0.001 else f"{p:.3f}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from likewise.evaluation.tables import p_value
 from likewise.experiments.compare import ALPHA, Comparison, compare
 from likewise.experiments.rows import Row
 
@@ -28,7 +29,7 @@ class Advice:
 
     def __str__(self) -> str:
         low, high = self.interval
-        test = f"{self.difference:+.2f} [{low:+.2f}, {high:+.2f}], p {self.p_holm:.3f}"
+        test = f"{self.difference:+.2f} [{low:+.2f}, {high:+.2f}], p {p_value(self.p_holm)}"
         return f"{self.start} {self.column}: {self.choice} ({self.reason}: {test})".strip()
 
 

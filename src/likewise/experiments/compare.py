@@ -9,7 +9,7 @@ from typing import Any
 from likewise.errors import EvaluationError
 from likewise.evaluation.metrics import get_metric
 from likewise.evaluation.significance import arrows, holm, welch
-from likewise.evaluation.tables import align, markdown
+from likewise.evaluation.tables import align, markdown, p_value
 from likewise.experiments.rows import Row
 
 ALPHA = 0.05
@@ -108,8 +108,8 @@ def our_table(comparisons: Sequence[Comparison]) -> tuple[tuple[str, ...], list[
             f"{c.difference:+.2f}",
             f"{c.interval[0]:+.2f} – {c.interval[1]:+.2f}",
             f"{c.effect:+.2f}",
-            f"{c.p:.3f}",
-            f"{c.p_holm:.3f}",
+            p_value(c.p),
+            p_value(c.p_holm),
         )
         for c in comparisons
     ]

@@ -44,7 +44,8 @@ class Plan:
         return [
             Cell(
                 part,
-                one.model_dump(mode="json"),
+                # Without defaults: a recipe key that a later version adds leaves old cells valid.
+                one.model_dump(mode="json", exclude_defaults=True),
                 changes,
                 seed,
                 self._plan.suite,

@@ -10,7 +10,7 @@ from typing import Any
 from likewise.errors import EvaluationError
 from likewise.evaluation.intervals import mean_interval
 from likewise.evaluation.significance import holm, welch
-from likewise.evaluation.tables import align, markdown
+from likewise.evaluation.tables import align, markdown, p_value
 from likewise.experiments.advice import advise, costs
 from likewise.experiments.compare import compare, comparison_lines
 from likewise.experiments.related import RelatedReport
@@ -79,6 +79,7 @@ class ExperimentResult:
             "overrides": row.overrides,
             "seeds": list(row.seeds),
             "dev": list(row.dev),
+            "metrics": row.metrics,
             "numbers": {name: list(values) for name, values in row.numbers.items()},
             "mean": {name: sum(values) / len(values) for name, values in row.numbers.items()},
             "interval": {name: _interval(values) for name, values in row.numbers.items()},
@@ -146,7 +147,7 @@ def _cell(row: Row, column: str, corrected: dict[tuple[str, str], float]) -> str
         interval = mean_interval(values)
         text += f" ± {(interval.high - interval.low) / 2:.2f}"
         if (row.start, row.setting) in corrected:
-            text += f" (p {corrected[row.start, row.setting]:.3f})"
+            text += f" (p {p_value(corrected[row.start, row.setting])})"
     return text
 
 

@@ -1,7 +1,7 @@
 """A recipe from a table's columns: what `likewise train pairs.csv` runs, printed before it does.
 
 One graded relation is learnt as the shipped `similarity` recipe learns it. Several, or classes, get a head
-each over [u*v; |u−v|; cos], trained together (multi-label).
+each, as in the shipped relations recipes, trained together (multi-label).
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ def infer_document(
     return {
         "name": Path(name).name.partition(".")[0] or "pairs",
         "method": "regression" if len(relations) == 1 else "relations",
-        # A head over unit vectors starts from features of 1/d: it would learn very slowly.
         "encoder": {"name": "default", "normalise": _alone(relations)},
         "relation": {relation.name: _relation_table(relation) for relation in relations},
         "stage": [stage],
@@ -58,11 +57,8 @@ def infer_document(
 
 
 def _stage_defaults(relations: Sequence[Relation], rows: int | None) -> dict[str, Any]:
-    shipped = shipped_document("similarity")["stage"][0]
+    shipped = shipped_document("similarity" if _alone(relations) else "relations-activity")["stage"][0]
     settings = {key: value for key, value in shipped.items() if key not in _STAGE_KEYS}
-    if not _alone(relations):
-        settings |= {"batch_size": 16, "order": "length", "learning_rate": 5e-5, "head_learning_rate": 1e-3}
-        del settings["anchor"]  # measured with a cosine alone, never beside heads
     if rows is not None and rows < _FEW:
         # A few hundred pairs in the shipped batches and epochs would be a handful of steps.
         settings |= {"batch_size": 16, "epochs": min(20, max(4, math.ceil(_FEW_PAIRS_SEEN / max(1, rows))))}
@@ -77,15 +73,16 @@ def _objectives(relations: Sequence[Relation]) -> list[dict[str, Any]]:
     if _alone(relations):
         shipped = shipped_document("similarity")["stage"][0]["objective"]
         return [{**objective, "relation": relations[0].name} for objective in shipped]
-    made = []
-    for relation in relations:
-        head, loss = (
-            ("classes", "cross_entropy") if relation.kind == "classes" else ("distribution", "kl_grid")
-        )
-        made.append(
-            {"relation": relation.name, "head": head, "loss": loss, "pairing": ["prod", "absdiff", "cosine"]}
-        )
-    return made
+    return [_head_of(relation) for relation in relations]
+
+
+def _head_of(relation: Relation) -> dict[str, Any]:
+    """Head and loss as in the shipped recipes; a label may depend on which text comes first."""
+    if relation.kind == "classes":
+        made = {"head": "classes", "loss": "cross_entropy", "pairing": ["u", "v", "absdiff", "prod"]}
+    else:
+        made = {"head": "distribution", "loss": "kl_grid", "pairing": ["prod", "absdiff"]}
+    return {"relation": relation.name, **made, "scale_features": True}
 
 
 def _relation_table(relation: Relation) -> dict[str, Any]:
