@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from likewise.encoders.features import TextFeatures
-from likewise.encoders.vectors import encode_texts
+from likewise.encoders.vectors import Vectors, encode_texts
 from likewise.errors import DataError, EvaluationError
 from likewise.evaluation.metrics import compute, get_metric
 from likewise.heads import CosineHead
@@ -29,14 +29,20 @@ class DevSet:
 def dev_scorer(
     stage: StageSpec, sets: Sequence[DevSet], *, precision: str = "fp32"
 ) -> Callable[[PairModel], dict[str, float]]:
-    """A function of the model that gives every dev number, and their mean as `score`."""
+    """A function of the model that gives every dev number, and their mean as `score`.
+
+    Where heads are solved over an encoder that stays as it is, dev texts are encoded once.
+    """
     texts = list(dict.fromkeys(text for entry in sets for record in entry.records for text in record.texts))
     features: list[TextFeatures] = []
+    kept: list[Vectors] = []
 
     def evaluate(model: PairModel) -> dict[str, float]:
         if not features:
             features.append(TextFeatures(model.encoder))
-        vectors = encode_texts(model.encoder, texts, precision=precision, features=features[0])
+        if not kept or stage.optimiser != "exact":
+            kept[:] = [encode_texts(model.encoder, texts, precision=precision, features=features[0])]
+        vectors = kept[0]
         place = {text: row for row, text in enumerate(texts)}
         numbers: dict[str, float] = {}
         for entry in sets:
