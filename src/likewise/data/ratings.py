@@ -92,7 +92,7 @@ def find_relations(
         return [Relation.parse(text) for text in declared]
     profiles = _profile(rows, names or [column for column in columns if column not in texts])
     if declared:
-        return [_declared(text, profiles) for text in declared]
+        return [_declared(text, profiles, source) for text in declared]
     found = [_infer(column, profile) for column, profile in profiles.items()]
     return [relation for relation in found if relation is not None]
 
@@ -114,14 +114,15 @@ def _profile(rows: Iterable[Row], columns: Sequence[str]) -> dict[str, Profile]:
     return profiles
 
 
-def _declared(text: str, profiles: dict[str, Profile]) -> Relation:
+def _declared(text: str, profiles: dict[str, Profile], source: str) -> Relation:
     name, _, form = text.partition(":")
     if form != "classes":
         return Relation.parse(text)
     labels = profiles[name].labels
     if len(labels) < 2:
-        found = f"{len(labels)} different label in the data, expected two or more"
-        raise DataError([Problem(f"column {name}", found, f"declare them: --relation '{name}:yes|no'")])
+        seen = f"only the label {next(iter(labels))!r}" if labels else "no label at all"
+        found = f"relation {name!r} has {seen}, expected two or more"
+        raise DataError([Problem(source, found, f"declare them (--relation '{name}:yes|no') or drop it")])
     return Relation.classes(name, sorted(labels))
 
 

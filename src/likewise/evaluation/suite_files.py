@@ -9,7 +9,7 @@ name = "tickets"
 file = "tickets.csv"              # beside the TOML file, or a full path
 text_a = "ticket"                 # text columns may be left out where they have well-known names
 text_b = "duplicate"
-relation = "similarity:0..5"
+relation = "similarity:0..5"      # or "follows:yes|no", "follows:classes" (labels as the file has them)
 column = "score"                  # may be left out where the relation's column has its name
 metric = "spearman"               # may be left out: the protocol's metric
 subsets = true                    # the file's column `subset` names parts to average over (mean, wmean)
@@ -23,13 +23,15 @@ relation = "relatedness"
 
 from __future__ import annotations
 
-import tomllib
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from likewise.errors import LikewiseError, Problem, RecipeError
+from likewise.data import infer_relations
+from likewise.documents import read_toml, validate
+from likewise.errors import LikewiseError
 from likewise.evaluation.metrics import METRICS
 from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
@@ -59,24 +61,38 @@ class _TaskSchema(BaseModel):
             raise ValueError(f"corpus {self.corpus!r} needs a split, such as {self.corpus}/test")
         if self.metric and self.metric not in METRICS:
             raise ValueError(f"metric {self.metric!r} is not one of {', '.join(METRICS)}")
-        if self.file is not None:
+        if self.file is not None and not self._collects_labels:
             try:
                 Relation.parse(self.relation)
             except LikewiseError as error:
                 raise ValueError(str(error)) from None
         return self
 
+    @property
+    def _collects_labels(self) -> bool:
+        return self.relation.endswith(":classes")
+
+    def _relation_of(self, file: Path) -> Relation:
+        """The relation as written, or with the labels that its column holds."""
+        if not self._collects_labels:
+            return Relation.parse(self.relation)
+        name = self.relation.partition(":")[0]
+        declared = [f"{self.column or name}:classes"]
+        [found] = infer_relations(file, declared=declared, text_a=self.text_a, text_b=self.text_b)
+        return replace(found, name=name)
+
     def to_task(self, folder: Path) -> Task:
         subsets = self.subsets if isinstance(self.subsets, bool) else tuple(self.subsets)
         if self.corpus is not None:
             corpus, _, split = self.corpus.partition("/")
             return Task(self.name, corpus, split, relation=self.relation, subsets=subsets, metric=self.metric)
+        file = folder / (self.file or "")
         return Task(
             self.name,
-            relation=Relation.parse(self.relation),
+            relation=self._relation_of(file),
             subsets=subsets,
             metric=self.metric,
-            file=folder / (self.file or ""),
+            file=file,
             text_a=self.text_a,
             text_b=self.text_b,
             column=self.column,
@@ -102,23 +118,6 @@ class _SuiteSchema(BaseModel):
 def read_suite(path: str | Path) -> Suite:
     """The suite that a TOML file describes; all its problems are reported at once."""
     path = Path(path)
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RecipeError(
-            [Problem(str(path), f"cannot be read ({error.strerror})", "check the path")]
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RecipeError([Problem(str(path), f"is not valid TOML ({error})", "correct it")]) from None
-    try:
-        schema = _SuiteSchema.model_validate(data)
-    except ValidationError as error:
-        raise RecipeError([_problem(path, detail) for detail in error.errors()]) from None
+    schema = validate(_SuiteSchema, read_toml(path, "suite"), path.name)
     tasks = tuple(task.to_task(path.parent) for task in schema.task)
     return Suite(schema.name or path.stem, tasks, by_name=schema.by_name)
-
-
-def _problem(path: Path, detail: Any) -> Problem:
-    where = ".".join(str(part) for part in detail["loc"] if part not in ("bool", "list[str]"))
-    message = detail["msg"].removeprefix("Value error, ")
-    return Problem(f"{path.name} {where}".rstrip(), message[:1].lower() + message[1:])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from likewise.documents import read_toml, validate
 from likewise.errors import Problem, RecipeError
 
 
@@ -79,19 +79,7 @@ class Experiment(Part):
 
 def read_experiment(path: Path) -> Experiment:
     """Read and validate an experiment file; every problem at once."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf8"))
-    except FileNotFoundError:
-        raise RecipeError([Problem(str(path), "no such experiment file")]) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RecipeError(
-            [Problem(str(path), f"is not valid TOML ({error})", "fix the line it names")]
-        ) from None
-    try:
-        experiment = Experiment.model_validate(document)
-    except ValidationError as error:
-        problems = [Problem(f"{path}: {'.'.join(map(str, e['loc']))}", e["msg"]) for e in error.errors()]
-        raise RecipeError(problems) from None
+    experiment = validate(Experiment, read_toml(path, "experiment"), str(path))
     names = [setting.name for setting in experiment.setting]
     if len(set(names)) != len(names):
         raise RecipeError([Problem(f"{path}: setting", "two settings share a name", "name them differently")])

@@ -9,13 +9,15 @@ import numpy as np
 
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.vectors import Vectors, encode_texts
-from likewise.errors import DataError, EvaluationError
+from likewise.errors import DataError, EvaluationError, Problem
 from likewise.evaluation.metrics import compute, get_metric
 from likewise.heads import CosineHead
 from likewise.losses import LOSSES
 from likewise.methods.pairs import PairModel
 from likewise.recipes.schema import StageSpec
 from likewise.records import Record, Relation, nearest_labels
+
+CORRELATIONS = ("spearman", "pearson")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,6 @@ def dev_scorer(
             rows = [(place[record.a], place[record.b]) for record in entry.records]
             u, v = vectors[[a for a, _ in rows]], vectors[[b for _, b in rows]]
             numbers |= _set_numbers(model, stage, entry, u, v)
-        if not numbers:
-            raise DataError("no dev pair carries a rating of any relation that is learnt")
         signs = {
             name: value if get_metric(name.split(" ")[0]).higher_is_better else -value
             for name, value in numbers.items()
@@ -58,6 +58,26 @@ def dev_scorer(
         return {"score": float(np.mean(list(signs.values()))), **numbers}
 
     return evaluate
+
+
+def check_dev(stage: StageSpec, sets: Sequence[DevSet], relations: Sequence[Relation]) -> None:
+    """Refuse dev pairs that cannot tell a good model from a bad one, before anything is trained."""
+    for entry in sets:
+        for relation in relations:
+            gold = [value for r in entry.records if (value := r.values.get(relation.name)) is not None]
+            if _tells_models_apart(stage.select_metric or relation.metric, gold):
+                return
+    names = ", ".join(entry.name for entry in sets)
+    learnt = ", ".join(relation.name for relation in relations)
+    found = f"too few ratings of {learnt} to select by, or all of them the same"
+    raise DataError(
+        [Problem(names, found, "give more dev pairs (stage.N.dev), or a larger stage.N.dev_share")]
+    )
+
+
+def _tells_models_apart(metric: str, gold: Sequence[object]) -> bool:
+    """Whether a metric has a value on these ratings: a correlation needs three, not all the same."""
+    return bool(gold) and (metric not in CORRELATIONS or (len(gold) > 2 and len(set(gold)) > 1))
 
 
 def settle_cosines(model: PairModel, sets: Sequence[DevSet], *, precision: str = "fp32") -> None:
@@ -97,9 +117,9 @@ def _set_numbers(
     for relation in model.relations:
         gold = [record.values.get(relation.name) for record in entry.records]
         seen = [row for row, value in enumerate(gold) if value is not None]
-        if not seen:
-            continue
         metric = stage.select_metric or relation.metric
+        if not _tells_models_apart(metric, [gold[row] for row in seen]):
+            continue
         try:
             numbers[f"{metric} {relation.name} {entry.name}"] = _number(
                 model, relation, metric, stage.select_source, [gold[row] for row in seen], u[seen], v[seen]

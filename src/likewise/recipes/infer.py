@@ -7,6 +7,7 @@ each, as in the shipped relations recipes, trained together (multi-label).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from likewise.records import Relation
 
 # Below so many rows batches are small and epochs many, until about so many pairs were seen.
 _FEW, _FEW_PAIRS_SEEN = 1000, 2500
+# A list as tomli_w writes it, one entry a line, and how long it may be on one.
+_LIST, _LINE = re.compile(r"\[\n((?:    [^\n]+,\n)+)\]"), 90
 _STAGE_KEYS = ("objective", "data", "dev", "filter_against", "name")
 
 
@@ -94,8 +97,13 @@ def _relation_table(relation: Relation) -> dict[str, Any]:
 
 
 def to_toml(document: Mapping[str, Any]) -> str:
-    """A recipe document as TOML text."""
-    return tomli_w.dumps(_without_none(document))
+    """A recipe document as TOML text, short lists on one line."""
+    return _LIST.sub(_on_one_line, tomli_w.dumps(_without_none(document)))
+
+
+def _on_one_line(found: re.Match[str]) -> str:
+    line = "[" + ", ".join(entry.strip().rstrip(",") for entry in found[1].splitlines()) + "]"
+    return line if len(line) <= _LINE else found[0]
 
 
 def recipe_toml(recipe: Recipe) -> str:

@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from likewise.documents import parse_toml, read_toml
 from likewise.errors import Problem, RecipeError, UsageError
 from likewise.recipes.schema import Recipe, parse_recipe
 
@@ -69,7 +70,7 @@ def _document(name: str) -> tuple[dict[str, Any], str]:
             raise RecipeError(
                 [Problem(name, "no such recipe file", f"shipped recipes: {', '.join(shipped_recipes())}")]
             )
-        return _parse(path.read_bytes(), name), name
+        return read_toml(path, "recipe"), name
     if name not in shipped_recipes():
         raise RecipeError(
             [
@@ -80,16 +81,9 @@ def _document(name: str) -> tuple[dict[str, Any], str]:
                 )
             ]
         )
-    return _parse(
+    return parse_toml(
         resources.files("likewise.recipes").joinpath(f"{name}.toml").read_bytes(), name
     ), f"recipe {name}"
-
-
-def _parse(content: bytes, where: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(content.decode("utf8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RecipeError([Problem(where, f"is not valid TOML ({error})", "fix the line it names")]) from None
 
 
 def parse_override(override: str) -> tuple[str, Any]:

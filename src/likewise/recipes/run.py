@@ -21,7 +21,7 @@ from likewise.errors import UsageError
 from likewise.methods.pairs import PairModel
 from likewise.predict import Predictor
 from likewise.recipes.build import build_encoder, build_objectives, build_settings
-from likewise.recipes.devscore import DevSet, dev_scorer, settle_cosines
+from likewise.recipes.devscore import DevSet, check_dev, dev_scorer, settle_cosines
 from likewise.recipes.schema import Recipe
 from likewise.recipes.stages import StageData, load_stage
 from likewise.store import save_model
@@ -175,6 +175,8 @@ def _run_stage(
     for line in plan_lines(recipe, number, model, data, context):
         context.tell(line)
     stage = recipe.stage[number]
+    if data.dev:
+        check_dev(stage, data.dev, model.relations)
     settings = build_settings(
         stage, seed=recipe.seed, device=context.device, precision=context.precision, trackers=context.trackers
     )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
-from likewise.errors import Problem, RecipeError
+from likewise.documents import validate
 
 
 class Part(BaseModel):
@@ -221,34 +221,4 @@ class Recipe(Part):
 
 def parse_recipe(data: dict[str, Any], where: str) -> Recipe:
     """Validate a mapping; every problem at once, with its path."""
-    try:
-        return Recipe.model_validate(data)
-    except ValidationError as error:
-        raise RecipeError([_problem(entry, where) for entry in error.errors()]) from None
-
-
-def _problem(entry: Any, where: str) -> Problem:
-    path = ".".join(str(part) for part in entry["loc"])
-    message = entry["msg"].removeprefix("Value error, ")
-    if entry["type"] == "extra_forbidden":
-        return Problem(f"{where}: {path}", "is not a known key", _nearest(entry["loc"]))
-    found = entry.get("input")
-    shown = f" (found {found!r})" if isinstance(found, str | int | float | bool) else ""
-    return Problem(f"{where}: {path}", message[0].lower() + message[1:] + shown)
-
-
-def _nearest(path: tuple[Any, ...]) -> str:
-    import difflib
-
-    model: Any = Recipe
-    parts: dict[str, Any] = {
-        "stage": StageSpec,
-        "encoder": EncoderSpec,
-        "relation": RelationSpec,
-        "data": DataSpec,
-    }
-    parts |= {"dev": DataSpec, "objective": ObjectiveSpec, "evaluation": EvaluationSpec}
-    for step in path[:-1]:
-        model = parts.get(str(step), model)
-    close = difflib.get_close_matches(str(path[-1]), list(model.model_fields), n=1)
-    return f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(model.model_fields)}"
+    return validate(Recipe, data, where)

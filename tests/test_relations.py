@@ -1,0 +1,110 @@
+"""Several relations at once as a user meets them: tables with holes and mistakes, one model for all."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+import likewise
+
+NAMES = ("similarity", "actor", "follows")
+DECLARED = ["--relation", "similarity:0..4", "--relation", "actor:-2..2", "--relation", "follows:classes"]
+QUICK = ["--device", "cpu", "--set", "stage.0.max_steps=6", "--set", "stage.0.evaluate_every=3"]
+
+
+def table(change=lambda row, values: values, *, names=NAMES, rows=40):
+    """A small table of pairs with three ratings each; `change` spoils its values."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["text_a", "text_b", *names])
+    for row in range(rows):
+        values = [row % 9 / 2, row % 5 - 2, "yes" if row % 3 else "no"]
+        writer.writerow([f"the dog runs {row}", f"a cat sleeps {row}", *change(row, values)])
+    return out.getvalue()
+
+
+def without(place, keep=lambda row: False):
+    """A change that empties one rating, but in the rows to keep."""
+    return lambda row, values: [v if i != place or keep(row) else "" for i, v in enumerate(values)]
+
+
+REFUSED = {
+    "no label at all": (table(without(1)), DECLARED, "p.csv: relation 'actor' has no rating in any of"),
+    "one constant value": (
+        table(lambda row, values: [values[0], 1, values[2]]),
+        DECLARED,
+        "p.csv: relation 'actor' is 1.0 in all 36 rated training pairs; check the column",
+    ),
+    "one constant label": (
+        table(lambda row, values: [*values[:2], "yes"]),
+        DECLARED,
+        "p.csv: relation 'follows' has only the label 'yes', expected two or more; declare them",
+    ),
+    "a scale that does not fit": (
+        table(lambda row, values: [values[0] + 3, *values[1:]]),
+        DECLARED,
+        "p.csv:5: similarity '4.5' is outside 0 to 4; correct it, leave it empty, or widen the relation",
+    ),
+    "labels where numbers should be": (
+        table(),
+        ["--relation", "follows:0..4"],
+        "p.csv:2: follows 'no' is not a number",
+    ),
+    "two relations of one name": (
+        table(),
+        [*DECLARED, "--relation", "actor:0..4"],
+        "p.csv: relation 'actor' is declared twice; keep one --relation for each",
+    ),
+    "two columns of one name": (
+        table(lambda row, values: [*values, 1], names=(*NAMES, "actor")),
+        DECLARED,
+        "p.csv:1: two columns are named 'actor'; rename one of them",
+    ),
+    "dev that says nothing": (
+        table(lambda row, values: [values[0] if row < 3 else "", *values[1:]]),
+        ["--relation", "similarity:0..4"],
+        "to select by, or all of them the same; give more dev pairs",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_relations_that_cannot_be_learnt_are_refused_by_name_file_and_remedy(
+    case, tmp_path, tiny_encoder, here
+):
+    content, declared, expected = REFUSED[case]
+    (tmp_path / "p.csv").write_text(content)
+    code, said = here("train", "p.csv", "--encoder", tiny_encoder, *declared, *QUICK, "--output", "m")
+    assert code in (1, 2), said
+    assert expected in said.replace("\n", " ")
+    assert "Traceback" not in said
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_relation_rated_in_few_rows_trains_though_most_batches_lack_it(tmp_path, tiny_encoder, here):
+    (tmp_path / "p.csv").write_text(table(without(1, keep=lambda row: row in (3, 21))))
+    code, said = here("train", "p.csv", "--encoder", tiny_encoder, *DECLARED, *QUICK, "--output", "m")
+    assert code == 0, said
+    assert "spearman similarity" in said
+    assert "spearman actor" not in said  # dev has no rating of it, and is not held against the model
+    scores = likewise.load(tmp_path / "m").score([("the dog runs", "a cat sleeps")])
+    assert set(scores) == set(NAMES)
+    assert -2 <= scores["actor"][0] <= 2
+    assert scores["follows"][0] in ("yes", "no")
+
+
+def test_a_label_that_only_the_test_has_is_counted_and_named(tmp_path, tiny_encoder, here):
+    (tmp_path / "p.csv").write_text(table())
+    maybe = table(lambda row, values: [*values[:2], "maybe" if row < 2 else values[2]])
+    (tmp_path / "test.csv").write_text(maybe)
+    (tmp_path / "s.toml").write_text(
+        '[[task]]\nname = "follows"\nfile = "test.csv"\nrelation = "follows:classes"\nmetric = "accuracy"\n'
+    )
+    code, said = here("train", "p.csv", "--encoder", tiny_encoder, *DECLARED, *QUICK, "--output", "m")
+    assert code == 0, said
+    code, said = here("evaluate", "m", "--suite", "s.toml", "--source", "head", "--device", "cpu")
+    assert code == 0, said
+    assert "maybe" in said
+    assert "2" in said
