@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -108,3 +112,21 @@ def test_a_label_that_only_the_test_has_is_counted_and_named(tmp_path, tiny_enco
     assert code == 0, said
     assert "maybe" in said
     assert "2" in said
+
+
+def test_the_example_goes_from_an_annotation_file_to_advice(tmp_path, tiny_encoder, tiny_pairs):
+    example = Path(__file__).resolve().parents[1] / "examples" / "several_ratings.py"
+    arguments = [tiny_pairs, "--relation", "similarity:0..5", "--relation", "entailment:classes"]
+    result = subprocess.run(
+        [sys.executable, example, *arguments, "--encoder", tiny_encoder, "--output", "out", "--compare"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "LIKEWISE_TEST_LOG": str(tmp_path / "log.jsonl")},
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert "test: 8 rows in out/test.csv" in result.stdout
+    assert "entailment  accuracy" in result.stdout
+    assert "advice:" in result.stdout
+    assert "entailment: joint" in result.stdout or "entailment: single" in result.stdout

@@ -35,7 +35,8 @@ class UnitSpread(nn.Module):
     """B×F → B×F, each part of the features in units of its spread, measured once before training.
 
     One unit per part, not per column: encoders have dead columns, and a unit of nothing would turn the first
-    movement of such a column into a landslide.
+    movement of such a column into a landslide. Parts weigh the same whatever their width: one cosine is not
+    drowned by hundreds of differences. Over all columns the mean square spread is 1.
     """
 
     spread: Tensor
@@ -51,8 +52,17 @@ class UnitSpread(nn.Module):
 
     def measure(self, parts: Sequence[Tensor]) -> None:
         """Take the spreads from the parts of the features, N×F₁, N×F₂, …"""
-        units = [part.std(dim=0, unbiased=False).square().mean().sqrt().clamp(min=1e-12) for part in parts]
-        self.spread.copy_(torch.cat([u.expand(p.shape[1]) for u, p in zip(units, parts, strict=True)]))
+        widths = [part.shape[1] for part in parts]
+        usual = sum(widths) / len(widths)
+        units = [part.std(dim=0, unbiased=False).square().mean().sqrt() for part in parts]
+        self.spread.copy_(
+            torch.cat(
+                [
+                    (unit * (width / usual) ** 0.5).clamp(min=1e-12).expand(width)
+                    for unit, width in zip(units, widths, strict=True)
+                ]
+            )
+        )
 
     def reset(self) -> None:
         """Let features through as they are."""

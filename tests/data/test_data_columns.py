@@ -172,7 +172,9 @@ def test_ratings_declared_errors():
         DataError, match=r"rows: no column 'grad' \(did you mean 'grade'\?\).*--relation NAME:lo\.\.hi"
     ):
         relations_of(rows, ["grad:0..5"])
-    with pytest.raises(DataError, match=r"rows: relation 'grade' has only the label 'low', expected two or more"):
+    with pytest.raises(
+        DataError, match=r"rows: relation 'grade' has only the label 'low', expected two or more"
+    ):
         relations_of(rows, ["grade:classes"])
     with pytest.raises(UsageError, match="expected NAME:lo"):
         relations_of(rows, ["grade"])

@@ -1,4 +1,4 @@
-"""`likewise data`: list the named corpora, check a file."""
+"""`likewise data`: list the named corpora, check a file, split a file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from likewise.data.catalogue import Corpus, corpus_names, find_corpus
 from likewise.data.checking import check
 from likewise.data.corpora import locate
 from likewise.data.findings import CheckReport, Summary
+from likewise.data.splits import split_file
 from likewise.data.values import MAX_CHARS
 from likewise.records import Relation
 
-app = typer.Typer(help="List the named corpora, check a file.", no_args_is_help=True)
+app = typer.Typer(help="List the named corpora, check a file, split a file.", no_args_is_help=True)
 
 _FEW = 6
 
@@ -94,6 +95,37 @@ def check_source(
             _show(report, console)
     if not ok:
         raise typer.Exit(1)
+
+
+@app.command("split")
+def split_source(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of rated pairs.")],
+    output: Annotated[Path, typer.Option("--output", help="The folder for train, dev and test files.")],
+    test: Annotated[float, typer.Option("--test", help="Share of the rows to test on.")] = 0.2,
+    dev: Annotated[
+        float, typer.Option("--dev", help="Share of the rows to select by; 0: no dev file.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed draws another split.")] = 1,
+    text_a: Annotated[str | None, typer.Option("--text-a", help="The first text's column.")] = None,
+    text_b: Annotated[str | None, typer.Option("--text-b", help="The second text's column.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Split a file into train, dev and test so that no text stands in two of them.
+
+    Example: likewise data split ratings.csv --test 0.2 --output ratings
+    """
+    parts = split_file(file, output, test=test, dev=dev, seed=seed, text_a=text_a, text_b=text_b)
+    if as_json:
+        found = {n: {"file": p.file, "rows": p.rows, "apart": p.apart} for n, p in parts.items()}
+        typer.echo(to_json(found, indent=2))
+        return
+    for part in parts.values():
+        typer.echo(f"{part.file}: {_plural(part.rows, 'row')}")
+    if not all(part.apart for part in parts.values()):
+        typer.echo(
+            "note: most rows hang together through shared texts, so rows were drawn at random: "
+            "texts of the test file also stand in the train file; likewise audit says which pairs do"
+        )
 
 
 def _sources(file: str) -> list[str]:

@@ -7,15 +7,32 @@ caller is told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from likewise.data.columns import find_text_columns
 from likewise.data.keys import text_key
-from likewise.errors import DataError
+from likewise.data.rows import Row
+from likewise.data.tables import open_table
+from likewise.data.values import to_text
+from likewise.data.writing import TableWriter
+from likewise.errors import DataError, UsageError
 from likewise.records import Record
 
 _LARGEST_GROUP = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPart:
+    """One file of a split: `apart` says that none of its texts stands in another part."""
+
+    file: Path
+    rows: int
+    apart: bool
 
 
 def split_rows(records: Sequence[Record], share: float, seed: int) -> tuple[set[int], bool]:
@@ -58,3 +75,63 @@ def text_groups(records: Sequence[Record]) -> list[list[int]]:
     for row in range(len(records)):
         groups.setdefault(root(row), []).append(row)
     return list(groups.values())
+
+
+def split_file(
+    source: str | Path,
+    output: str | Path,
+    *,
+    test: float = 0.2,
+    dev: float = 0.0,
+    seed: int = 1,
+    text_a: str | None = None,
+    text_b: str | None = None,
+) -> dict[str, SplitPart]:
+    """Write the rows of a file to train, dev and test files of its kind in a folder, all columns kept.
+
+    Shares are of all rows. No text stands in two parts, unless one group of rows that hang together is most
+    of the file: then rows are drawn at random, and `SplitPart.apart` is False.
+    """
+    if not (0 < test < 1 and 0 <= dev < 1 and test + dev < 1):
+        raise UsageError(f"shares test {test:g} and dev {dev:g} leave nothing to train on: give less")
+    path, folder = Path(source), Path(output)
+    table = open_table(path)
+    columns = find_text_columns(table.columns, text_a, text_b, source=path.name)
+    records = [_texts_of(row, columns) for row in table]
+    part, apart = _assign(records, {"test": test, "dev": dev}, seed)
+    ending = "".join(path.suffixes[-2:] if path.suffix in (".gz", ".xz", ".zst") else path.suffixes[-1:])
+    folder.mkdir(parents=True, exist_ok=True)
+    counts = dict.fromkeys(["train", *(["dev"] if dev else []), "test"], 0)
+    with ExitStack() as stack:
+        writers = {
+            name: stack.enter_context(TableWriter(folder / f"{name}{ending}", table.columns))
+            for name in counts
+        }
+        for number, row in enumerate(open_table(path)):
+            writers[part[number]].write_row(row.fields)
+            counts[part[number]] += 1
+    return {
+        name: SplitPart(folder / f"{name}{ending}", count, apart[name] if name in apart else True)
+        for name, count in counts.items()
+    }
+
+
+def _assign(
+    records: Sequence[Record], shares: Mapping[str, float], seed: int
+) -> tuple[list[str], dict[str, bool]]:
+    """Which part each row goes to; per part split off, whether its texts stand nowhere else."""
+    part, apart = ["train"] * len(records), {}
+    for name, share in shares.items():
+        if share:
+            rest = [row for row, where in enumerate(part) if where == "train"]
+            chosen, apart[name] = split_rows(
+                [records[row] for row in rest], share * len(records) / len(rest), seed
+            )
+            for row in chosen:
+                part[rest[row]] = name
+    return part, apart
+
+
+def _texts_of(row: Row, columns: tuple[str, str]) -> Record:
+    texts = (to_text(row.fields.get(name), column=name, source=row.source) for name in columns)
+    return Record(tuple(texts), source=row.source)

@@ -80,11 +80,18 @@ def _objectives(relations: Sequence[Relation]) -> list[dict[str, Any]]:
 
 
 def _head_of(relation: Relation) -> dict[str, Any]:
-    """Head and loss as in the shipped recipes; a label may depend on which text comes first."""
+    """Head and loss as in the shipped recipes, and the cosine: with few rows it is most of what is known.
+
+    A label may depend on which text comes first, so its head sees both.
+    """
     if relation.kind == "classes":
-        made = {"head": "classes", "loss": "cross_entropy", "pairing": ["u", "v", "absdiff", "prod"]}
+        made = {
+            "head": "classes",
+            "loss": "cross_entropy",
+            "pairing": ["u", "v", "absdiff", "prod", "cosine"],
+        }
     else:
-        made = {"head": "distribution", "loss": "kl_grid", "pairing": ["prod", "absdiff"]}
+        made = {"head": "distribution", "loss": "kl_grid", "pairing": ["prod", "absdiff", "cosine"]}
     return {"relation": relation.name, **made, "scale_features": True}
 
 

@@ -1,0 +1,60 @@
+"""`likewise data split`: no text in two parts, nothing lost, all columns and the file's own form kept."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from likewise.data import TableWriter, open_table
+from likewise.data.splits import split_file
+from likewise.errors import UsageError
+
+
+def write(path, rows):
+    with TableWriter(path, ["id", "a", "b", "score"]) as writer:
+        for number, (a, b) in enumerate(rows):
+            writer.write_row({"id": number, "a": a, "b": b, "score": number % 5})
+    return path
+
+
+def read(part):
+    return [row.fields for row in open_table(part.file)]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv.gz", "jsonl"])
+def test_split_keeps_texts_apart_and_loses_nothing(tmp_path, ending):
+    rows = [(f"text {n // 2}", f"other {n}") for n in range(100)]  # every two rows share a text
+    parts = split_file(write(tmp_path / f"p.{ending}", rows), tmp_path / "out", test=0.2, dev=0.1)
+    assert {name: part.file.name for name, part in parts.items()} == {
+        name: f"{name}.{ending}" for name in ("train", "dev", "test")
+    }
+    found = {name: read(part) for name, part in parts.items()}
+    assert sorted(int(row["id"]) for part in found.values() for row in part) == list(range(100))
+    texts = [{text for row in part for text in (row["a"], row["b"])} for part in found.values()]
+    assert all(one.isdisjoint(other) for one, other in itertools.combinations(texts, 2))
+    assert [part.rows for part in parts.values()] == [70, 10, 20]
+    assert all(part.apart for part in parts.values())
+    assert list(found["test"][0]) == ["id", "a", "b", "score"]
+
+
+def test_split_is_the_same_for_a_seed_and_another_for_another(tmp_path):
+    path = write(tmp_path / "p.csv", [(f"left {n}", f"right {n}") for n in range(60)])
+    again = [split_file(path, tmp_path / str(n), seed=seed) for n, seed in enumerate((1, 1, 2))]
+    first, second, third = (read(parts["test"]) for parts in again)
+    assert first == second != third
+
+
+def test_split_says_so_where_rows_hang_together(tmp_path, here):
+    write(tmp_path / "p.csv", [("the same text", f"other {n}") for n in range(40)])
+    code, said = here("data", "split", "p.csv", "--output", "out")
+    assert code == 0, said
+    assert "out/test.csv: 8 rows" in said
+    assert "texts of the test file also stand in the train file" in said.replace("\n", " ")
+
+
+def test_split_refuses_shares_that_leave_nothing(tmp_path):
+    path = write(tmp_path / "p.csv", [(f"a {n}", f"b {n}") for n in range(20)])
+    with pytest.raises(UsageError, match="leave nothing to train on"):
+        split_file(path, tmp_path / "out", test=0.6, dev=0.5)
+    assert not (tmp_path / "out").exists()
