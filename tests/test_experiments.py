@@ -92,6 +92,26 @@ def test_experiment_cell_changes_with_the_recipes_content(files, tmp_path):
     assert len(told) == 8
 
 
+def test_experiment_does_not_mind_a_recipe_that_is_edited_while_it_runs(files, tmp_path):
+    recipe = tmp_path / "recipe.toml"
+    edited = recipe.read_text().replace("max_steps = 2", "max_steps = 3")
+    result = likewise.experiment(
+        files, tmp_path / "out", device="cpu", tell=lambda line: recipe.write_text(edited)
+    )
+    assert {row.steps for row in result.rows} == {2}
+
+
+def test_experiment_cell_that_does_not_fit_the_gpu_says_what_to_do(files, tmp_path, monkeypatch):
+    import torch
+
+    def full(*arguments, **options):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("likewise.recipes.run.run_recipe", full)
+    with pytest.raises(EvaluationError, match="no memory left; run fewer cells side by side"):
+        likewise.experiment(files, tmp_path / "out", device="cpu")
+
+
 def test_experiments_share_the_trainings_that_are_the_same(files, tmp_path):
     other = tmp_path / "other.toml"
     other.write_text(

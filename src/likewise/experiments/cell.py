@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from likewise.data import write_json_aside
+from likewise.errors import EvaluationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,12 @@ def run_cell(cell: Cell, folder: Path) -> Path:
         torch.cuda.reset_peak_memory_stats()
     recipe = parse_recipe(dict(cell.recipe), cell.setting)
     context = RunContext(data_dir=cell.data_dir, device=cell.device, precision=cell.precision)
-    report = run_recipe(recipe, folder / f"{cell.key}-model" if _keep_models() else None, context=context)
+    try:
+        report = run_recipe(recipe, folder / f"{cell.key}-model" if _keep_models() else None, context=context)
+    except torch.OutOfMemoryError as error:
+        raise EvaluationError(
+            "the GPU has no memory left; run fewer cells side by side (--workers)"
+        ) from error
     document: dict[str, Any] = {
         "setting": cell.setting,
         "seed": cell.seed,

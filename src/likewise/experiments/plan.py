@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from likewise.experiments.related import Arrays, RelatedReport, relate
 from likewise.experiments.rows import Row, make_row
 from likewise.experiments.schema import Experiment, Setting, Start
 from likewise.experiments.summary import ExperimentResult
-from likewise.recipes.reading import read_recipe
+from likewise.recipes.reading import named_document, recipe_from
 
 Read = Callable[[Cell], dict[str, Any]]
 
@@ -25,6 +26,9 @@ class Plan:
         self._rows = [(start, setting) for start in plan.start for setting in plan.setting]
         self._chosen = {_name(row): plan.points(row[1])[0] for row in self._rows}
         self._grid: list[dict[str, Any]] = []
+        # Read once: a recipe that somebody edits during a long run must not change what its cells are called.
+        names = {setting.recipe or plan.recipe for setting in plan.setting}
+        self._documents = {name: named_document(name) for name in names}
 
     def _cells(
         self, start: Start, setting: Setting, point: dict[str, Any], seed: int, *, measure: bool = True
@@ -34,8 +38,9 @@ class Plan:
         Grid cells are not measured on test data.
         """
         changes = {**start.set, **setting.set, **point}
-        recipe = read_recipe(
-            setting.recipe or self._plan.recipe, overrides={**self._plan.base, **changes, "seed": seed}
+        document, where = self._documents[setting.recipe or self._plan.recipe]
+        recipe = recipe_from(
+            copy.deepcopy(document), where, overrides={**self._plan.base, **changes, "seed": seed}
         )
         name = f"{setting.name} {start.name}".strip()
         parts = {name: recipe}

@@ -28,7 +28,7 @@ def read_recipe(
     name: str, *, overrides: Overrides = (), encoder: str | None = None, data: str | None = None
 ) -> Recipe:
     """Read a recipe by shipped name or file, replace its encoder or data, apply overrides, validate."""
-    document, where = _document(name)
+    document, where = named_document(name)
     return recipe_from(document, where, overrides=overrides, encoder=encoder, data=data)
 
 
@@ -56,14 +56,15 @@ def recipe_from(
 
 def shipped_document(name: str) -> dict[str, Any]:
     """The mapping of a shipped recipe."""
-    return _document(name)[0]
+    return named_document(name)[0]
 
 
 def _as_table(encoder: Any) -> dict[str, Any]:
     return dict(encoder) if isinstance(encoder, dict) else {}
 
 
-def _document(name: str) -> tuple[dict[str, Any], str]:
+def named_document(name: str) -> tuple[dict[str, Any], str]:
+    """The mapping of a recipe file or a shipped recipe, and how errors name it."""
     path = Path(name)
     if path.suffix == ".toml":
         if not path.is_file():
