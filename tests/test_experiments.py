@@ -200,6 +200,7 @@ labels = ["no", "yes"]
 [[stage]]
 data = [{{ source = "{tmp_path}/pairs.csv" }}]
 objective = [{{ relation = "follows", head = "classes", loss = "cross_entropy" }}]
+dev_share = 0.4
 max_steps = 1
 batch_size = 8
 """
@@ -248,6 +249,7 @@ kind = "classes"
 labels = ["contradiction", "neutral", "entailment"]
 [[stage]]
 data = [{{ source = "{tiny_pairs}" }}]
+dev_share = 0.3
 max_steps = 3
 batch_size = 8
 objective = [
