@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from likewise.cli import audit, data, demo, evaluate, experiment, score, train
+from likewise.cli import audit, cache, data, demo, evaluate, experiment, score, train
 from likewise.cli.console import err
 from likewise.errors import LikewiseError
 
@@ -24,6 +24,7 @@ app.command("evaluate", rich_help_panel="Trust")(evaluate.evaluate)
 app.command("audit", rich_help_panel="Trust", cls=audit.AuditCommand)(audit.audit)
 app.command("experiment", rich_help_panel="Trust")(experiment.experiment)
 app.add_typer(data.app, name="data", rich_help_panel="Data")
+app.add_typer(cache.app, name="cache", rich_help_panel="Data")
 app.command("demo", rich_help_panel="Data")(demo.demo)
 
 

@@ -1,0 +1,243 @@
+"""Vectors of a frozen encoder kept on disk: every text is encoded once, whatever run asks for it.
+
+    FOLDER/PRINT/about.json         which encoder: name, width, prompt
+    FOLDER/PRINT/*.safetensors      shards: keys N×16 (hash of the text), vectors N×d
+
+PRINT is a hash of everything a vector depends on: weights, modules, prompt, longest text. A shard is written
+under another name and renamed, so it is whole or not there; writers never touch each other's shards, so two
+processes may fill one cache, and at worst keep a text twice. Reading maps files into memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import struct
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+
+from likewise.data.aside import open_aside, write_json_aside
+from likewise.encoders.features import TextFeatures
+from likewise.encoders.sentence import embedding_width
+from likewise.encoders.vectors import Vectors, encode_texts
+from likewise.errors import DataError, Problem
+
+# Texts encoded before a shard is written: what a crash can cost.
+SHARD = 8192
+# Matrices above this size are laid out in a file and mapped, not held.
+HELD_BYTES = 2**30
+_KEY = 16
+_VARIABLE = "LIKEWISE_CACHE"
+Keys = NDArray[np.bytes_]
+
+
+def default_folder() -> Path:
+    """Where vectors are kept unless a recipe or LIKEWISE_CACHE says otherwise."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get(_VARIABLE) or Path(home) / "likewise" / "vectors")
+
+
+def encoder_print(encoder: SentenceTransformer, prompt: str | None = None) -> str:
+    """A short name for everything that an encoder's vectors depend on."""
+    digest = hashlib.blake2b(digest_size=12)
+    modules = [type(module).__name__ for module in encoder]
+    settings: list[object] = [getattr(module, "get_config_dict", dict)() for module in encoder]
+    digest.update(
+        json.dumps([modules, settings, encoder.max_seq_length, prompt], default=str, sort_keys=True).encode()
+    )
+    for name, value in sorted(encoder.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().contiguous().view(-1).numpy().tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """What a cache holds for one encoder."""
+
+    name: str
+    fingerprint: str
+    width: int
+    texts: int
+    bytes: int
+
+
+class EmbeddingCache:
+    """Vectors of one encoder by text; missing ones are computed and kept."""
+
+    def __init__(
+        self,
+        encoder: SentenceTransformer,
+        *,
+        name: str,
+        prompt: str | None = None,
+        folder: str | Path | None = None,
+        precision: str = "fp32",
+    ) -> None:
+        self._encoder, self._prompt, self._precision = encoder, prompt, precision
+        self.width = embedding_width(encoder)
+        self.fingerprint = encoder_print(encoder, prompt)
+        self.folder = Path(folder or default_folder()) / self.fingerprint
+        self.folder.mkdir(parents=True, exist_ok=True)
+        about = self.folder / "about.json"
+        if not about.is_file():
+            write_json_aside(about, {"name": name, "width": self.width, "prompt": prompt})
+        _same_width(about, self.width)
+
+    def matrix(
+        self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None, shard: int = SHARD
+    ) -> Vectors:
+        """Vectors of texts, N×d, in the order given; those not kept yet are encoded and kept first.
+
+        A large matrix is mapped from a file that vanishes with it.
+        """
+        self.fill(texts, progress=progress, shard=shard)
+        keys = text_keys(texts)
+        made = _allocate((len(texts), self.width), self.folder)
+        waiting = np.ones(len(texts), dtype=bool)
+        for shard_keys, vectors in self._shards():
+            row = _find(shard_keys, keys)
+            here = waiting & (row >= 0)
+            made[here] = vectors[row[here]]
+            waiting &= ~here
+        if waiting.any():
+            raise DataError(
+                [Problem(str(self.folder), "lost vectors while they were read", "run the same command again")]
+            )
+        return made
+
+    def fill(
+        self, texts: Iterable[str], *, progress: Callable[[int], None] | None = None, shard: int = SHARD
+    ) -> int:
+        """Encode and keep the texts that are not here; how many there were."""
+        distinct = list(dict.fromkeys(texts))
+        new = [text for text, known in zip(distinct, self._known(distinct), strict=True) if not known]
+        if progress is not None and len(distinct) > len(new):
+            progress(len(distinct) - len(new))
+        # Similar lengths share a shard, and so a batch.
+        new.sort(key=len)
+        for start in range(0, len(new), shard):
+            part = new[start : start + shard]
+            features = TextFeatures(self._encoder, self._prompt)
+            vectors = encode_texts(
+                self._encoder, part, precision=self._precision, features=features, progress=progress
+            )
+            self._keep(text_keys(part), vectors)
+        return len(new)
+
+    def _known(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        keys = text_keys(texts)
+        known = np.zeros(len(texts), dtype=bool)
+        for shard_keys, _ in self._shards():
+            known |= _find(shard_keys, keys) >= 0
+        return known
+
+    def _keep(self, keys: Keys, vectors: Vectors) -> None:
+        from safetensors.numpy import save
+
+        order = np.argsort(keys)
+        raw = keys[order].view(np.uint8).reshape(len(keys), _KEY)
+        content = save({"keys": raw, "vectors": np.ascontiguousarray(vectors[order], dtype=np.float32)})
+        with open_aside(self.folder / f"{secrets.token_hex(8)}.safetensors") as file:
+            file.write(content)
+
+    def _shards(self) -> Iterator[tuple[Keys, Vectors]]:
+        for path in sorted(self.folder.glob("*.safetensors")):
+            keys, vectors = _map_shard(path)
+            if vectors.shape[1] != self.width:
+                raise DataError([_foreign(path, vectors.shape[1], self.width)])
+            yield keys, vectors
+
+
+def text_keys(texts: Sequence[str]) -> Keys:
+    """A 16-byte hash of each text, exact to the character."""
+    raw = b"".join(hashlib.blake2b(text.encode("utf8"), digest_size=_KEY).digest() for text in texts)
+    return np.frombuffer(raw, dtype=f"S{_KEY}")
+
+
+def cache_entries(folder: str | Path | None = None) -> list[CacheEntry]:
+    """What the cache holds, one entry per encoder."""
+    found = []
+    for about in sorted(Path(folder or default_folder()).glob("*/about.json")):
+        document = json.loads(about.read_text(encoding="utf8"))
+        shards = list(about.parent.glob("*.safetensors"))
+        found.append(
+            CacheEntry(
+                document["name"],
+                about.parent.name,
+                document["width"],
+                sum(len(_map_shard(path)[0]) for path in shards),
+                sum(path.stat().st_size for path in shards),
+            )
+        )
+    return found
+
+
+def clear_cache(folder: str | Path | None = None) -> int:
+    """Remove every encoder's vectors; the bytes that were freed."""
+    entries = cache_entries(folder)
+    for entry in entries:
+        shutil.rmtree(Path(folder or default_folder()) / entry.fingerprint)
+    return sum(entry.bytes for entry in entries)
+
+
+def _find(known: Keys, wanted: Keys) -> NDArray[np.intp]:
+    """The place of each wanted key among sorted ones, −1 where it is not."""
+    if not len(known):
+        return np.full(len(wanted), -1)
+    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where(known[place] == wanted, place, -1)
+
+
+def _map_shard(path: Path) -> tuple[Keys, Vectors]:
+    """Keys and vectors of a shard, mapped; a damaged file is named with what to do."""
+    try:
+        with path.open("rb") as file:
+            (size,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(size))
+        count, width = header["vectors"]["shape"]
+        places = {name: 8 + size + header[name]["data_offsets"][0] for name in ("keys", "vectors")}
+        keys = np.memmap(path, f"S{_KEY}", "r", offset=places["keys"], shape=(count,))
+        vectors = np.memmap(path, np.float32, "r", offset=places["vectors"], shape=(count, width))
+    except (OSError, ValueError, KeyError, struct.error) as error:
+        raise DataError(
+            [Problem(str(path), f"is not a shard of vectors ({error})", "delete it: it is made again")]
+        ) from None
+    return keys, vectors
+
+
+def _allocate(shape: tuple[int, int], folder: Path) -> Vectors:
+    """An empty matrix, held or in a nameless file of the folder, whose room is taken beforehand."""
+    size = 4 * shape[0] * shape[1]
+    if size <= HELD_BYTES:
+        return np.empty(shape, dtype=np.float32)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            found = f"has no room for {size / 2**30:.1f} GiB of vectors ({error.strerror})"
+            raise DataError([Problem(str(folder), found, f"free some, or set {_VARIABLE}")]) from None
+        return np.memmap(file, np.float32, "r+", shape=shape)
+
+
+def _same_width(about: Path, width: int) -> None:
+    try:
+        found = json.loads(about.read_text(encoding="utf8"))["width"]
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError([Problem(str(about), f"cannot be read ({error})", "likewise cache clear")]) from None
+    if found != width:
+        raise DataError([_foreign(about, found, width)])
+
+
+def _foreign(path: Path, found: int, width: int) -> Problem:
+    message = f"holds vectors of width {found}, this encoder's have {width}: another encoder wrote it"
+    return Problem(str(path), message, "likewise cache clear")

@@ -1,0 +1,139 @@
+"""The embedding cache: nothing encoded twice, never corrupt, whoever else writes and whatever breaks."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from likewise.encoders import cache as module
+from likewise.encoders.cache import EmbeddingCache, cache_entries, clear_cache, encoder_print
+from likewise.encoders.sentence import load_encoder
+from likewise.encoders.vectors import encode_texts
+from likewise.errors import DataError
+
+FILLING = Path(__file__).with_name("filling.py")
+TEXTS = [f"the dog {n}" for n in range(60)]
+
+
+@pytest.fixture
+def encoder(tiny_encoder):
+    return load_encoder(tiny_encoder, device="cpu")
+
+
+def open_cache(encoder, folder, **options):
+    return EmbeddingCache(encoder, name="tiny", folder=folder, **options)
+
+
+def filling(encoder, folder, *numbers):
+    """A process of its own that fills the cache."""
+    command = [sys.executable, FILLING, encoder, folder, *numbers]
+    return subprocess.Popen(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+
+
+def test_cache_gives_the_encoders_vectors_in_order_and_encodes_once(encoder, tmp_path, monkeypatch):
+    cache = open_cache(encoder, tmp_path)
+    wanted = [*TEXTS[:40], *TEXTS[:5]]
+    assert np.allclose(cache.matrix(wanted, shard=16), encode_texts(encoder, wanted), atol=1e-6)
+    assert len(list(cache.folder.glob("*.safetensors"))) == 3
+    told = []
+    assert cache.fill(TEXTS, progress=told.append) == 20
+    assert sum(told) == 60
+    monkeypatch.setattr(module, "encode_texts", lambda *a, **k: pytest.fail("encoded again"))
+    again = open_cache(encoder, tmp_path).matrix(TEXTS)
+    assert np.allclose(again, encode_texts(encoder, TEXTS), atol=1e-6)
+
+
+def test_cache_of_many_texts_is_mapped_not_held(encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "HELD_BYTES", 100)
+    cache = open_cache(encoder, tmp_path)
+    found = cache.matrix(TEXTS)
+    assert isinstance(found, np.memmap)
+    assert np.allclose(found, encode_texts(encoder, TEXTS), atol=1e-6)
+    assert {path.suffix for path in cache.folder.iterdir()} == {".json", ".safetensors"}
+
+
+def test_cache_tells_encoders_apart_by_weights_and_prompt(encoder, tiny_encoder, tmp_path):
+    other = load_encoder(tiny_encoder, device="cpu")
+    assert encoder_print(other) == encoder_print(encoder)
+    assert encoder_print(encoder, "query: ") != encoder_print(encoder)
+    parameter = next(other.parameters())
+    parameter.data[0] += 1e-3
+    assert encoder_print(other) != encoder_print(encoder)
+    plain = open_cache(encoder, tmp_path).matrix(TEXTS[:3])
+    prompted = open_cache(encoder, tmp_path, prompt="the cat ").matrix(TEXTS[:3])
+    assert not np.allclose(plain, prompted)
+    assert np.allclose(
+        prompted, open_cache(encoder, tmp_path).matrix([f"the cat {t}" for t in TEXTS[:3]]), atol=1e-5
+    )
+
+
+def test_cache_filled_by_two_processes_at_once_is_whole(encoder, tiny_encoder, tmp_path):
+    both = [filling(tiny_encoder, tmp_path, first, first + 40, 4) for first in (0, 20)]
+    for process in both:
+        process.communicate(timeout=120)
+    assert [process.returncode for process in both] == [0, 0]
+    cache = open_cache(encoder, tmp_path)
+    assert cache.fill(TEXTS) == 0
+    assert np.allclose(cache.matrix(TEXTS), encode_texts(encoder, TEXTS), atol=1e-6)
+
+
+def test_cache_survives_a_kill_in_the_middle(encoder, tiny_encoder, tmp_path):
+    process = filling(tiny_encoder, tmp_path, 0, 4000, 4)
+    folder = tmp_path / encoder_print(encoder)
+    deadline = time.monotonic() + 120
+    while len(list(folder.glob("*.safetensors"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    cache = open_cache(encoder, tmp_path)
+    assert cache.fill(TEXTS) <= 60 - 8
+    assert np.allclose(cache.matrix(TEXTS), encode_texts(encoder, TEXTS), atol=1e-6)
+
+
+def test_cache_on_a_full_disk_says_so_and_keeps_what_it_had(encoder, tiny_encoder, tmp_path):
+    cache = open_cache(encoder, tmp_path)
+    cache.fill(TEXTS[:8])
+    process = filling(tiny_encoder, tmp_path, 8, 60, 52, 500)  # no file may grow beyond 500 bytes
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert str(cache.folder) in said
+    assert not list(cache.folder.glob(".*partial"))
+    assert cache.fill(TEXTS[:8]) == 0
+
+
+def test_cache_names_a_damaged_shard_and_one_of_another_encoder(encoder, tmp_path):
+    cache = open_cache(encoder, tmp_path)
+    cache.fill(TEXTS)
+    shard = next(cache.folder.glob("*.safetensors"))
+    content = shard.read_bytes()
+    shard.write_bytes(content[: len(content) // 2])
+    with pytest.raises(DataError, match=r"is not a shard of vectors .* delete it: it is made again"):
+        cache.matrix(TEXTS)
+    shard.unlink()
+    assert cache.fill(TEXTS) == 60
+    (cache.folder / "about.json").write_text('{"name": "other", "width": 7, "prompt": null}')
+    with pytest.raises(DataError, match="another encoder wrote it; likewise cache clear"):
+        open_cache(encoder, tmp_path)
+
+
+def test_cache_info_and_clear(encoder, tmp_path, here):
+    open_cache(encoder, tmp_path / "vectors").fill(TEXTS)
+    [entry] = cache_entries(tmp_path / "vectors")
+    assert (entry.name, entry.texts) == ("tiny", 60)
+    code, said = here("cache", "info", "--folder", "vectors")
+    assert code == 0
+    assert entry.fingerprint in said
+    code, said = here("cache", "clear", "--folder", "vectors")
+    assert code == 0
+    assert "freed" in said
+    assert cache_entries(tmp_path / "vectors") == []
+    assert clear_cache(tmp_path / "nothing") == 0
