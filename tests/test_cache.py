@@ -64,6 +64,7 @@ def test_cache_tells_encoders_apart_by_weights_and_prompt(encoder, tiny_encoder,
     other = load_encoder(tiny_encoder, device="cpu")
     assert encoder_print(other) == encoder_print(encoder)
     assert encoder_print(encoder, "query: ") != encoder_print(encoder)
+    assert encoder_print(encoder, precision="bf16") != encoder_print(encoder)
     parameter = next(other.parameters())
     parameter.data[0] += 1e-3
     assert encoder_print(other) != encoder_print(encoder)

@@ -34,7 +34,7 @@ def info(folder: Folder = None, as_json: Json = False) -> None:
     if as_json:
         typer.echo(to_json([asdict(entry) for entry in entries], indent=2))
         return
-    typer.echo(f"{folder or default_folder()}: {len(entries)} encoders")
+    typer.echo(f"{folder or default_folder()}: {len(entries)} encoder{'' if len(entries) == 1 else 's'}")
     rows = [
         (entry.name, entry.fingerprint, str(entry.width), f"{entry.texts:,}", f"{entry.bytes / 2**20:,.1f}")
         for entry in entries

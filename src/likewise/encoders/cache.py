@@ -3,7 +3,8 @@
     FOLDER/PRINT/about.json         which encoder: name, width, prompt
     FOLDER/PRINT/*.safetensors      shards: keys N×16 (hash of the text), vectors N×d
 
-PRINT is a hash of everything a vector depends on: weights, modules, prompt, longest text. A shard is written
+PRINT is a hash of everything a vector depends on: weights, modules, prompt, longest text,
+precision. A shard is written
 under another name and renamed, so it is whole or not there; writers never touch each other's shards, so two
 processes may fill one cache, and at worst keep a text twice. Reading maps files into memory.
 """
@@ -46,14 +47,13 @@ def default_folder() -> Path:
     return Path(os.environ.get(_VARIABLE) or Path(home) / "likewise" / "vectors")
 
 
-def encoder_print(encoder: SentenceTransformer, prompt: str | None = None) -> str:
+def encoder_print(encoder: SentenceTransformer, prompt: str | None = None, precision: str = "fp32") -> str:
     """A short name for everything that an encoder's vectors depend on."""
     digest = hashlib.blake2b(digest_size=12)
     modules = [type(module).__name__ for module in encoder]
     settings: list[object] = [getattr(module, "get_config_dict", dict)() for module in encoder]
-    digest.update(
-        json.dumps([modules, settings, encoder.max_seq_length, prompt], default=str, sort_keys=True).encode()
-    )
+    about = [modules, settings, encoder.max_seq_length, prompt, precision]
+    digest.update(json.dumps(about, default=str, sort_keys=True).encode())
     for name, value in sorted(encoder.state_dict().items()):
         digest.update(name.encode())
         digest.update(value.detach().cpu().contiguous().view(-1).numpy().tobytes())
@@ -85,7 +85,7 @@ class EmbeddingCache:
     ) -> None:
         self._encoder, self._prompt, self._precision = encoder, prompt, precision
         self.width = embedding_width(encoder)
-        self.fingerprint = encoder_print(encoder, prompt)
+        self.fingerprint = encoder_print(encoder, prompt, precision)
         self.folder = Path(folder or default_folder()) / self.fingerprint
         self.folder.mkdir(parents=True, exist_ok=True)
         about = self.folder / "about.json"

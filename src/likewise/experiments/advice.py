@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from likewise.evaluation.tables import p_value
 from likewise.experiments.compare import ALPHA, Comparison, compare
@@ -23,10 +22,6 @@ class Advice:
     p_holm: float
     reason: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready form."""
-        return asdict(self)
-
     def __str__(self) -> str:
         low, high = self.interval
         test = f"{self.difference:+.2f} [{low:+.2f}, {high:+.2f}], p {p_value(self.p_holm)}"
@@ -43,10 +38,6 @@ class Cost:
     steps: int
     seconds: float
     ratio: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready form."""
-        return asdict(self)
 
     def __str__(self) -> str:
         count = f"{self.models} models" if self.models > 1 else "1 model"

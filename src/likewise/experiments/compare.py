@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from likewise.errors import EvaluationError
 from likewise.evaluation.metrics import get_metric
@@ -32,10 +31,6 @@ class Comparison:
     p: float
     p_holm: float
     arrow: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready form."""
-        return asdict(self)
 
 
 def compare(rows: Sequence[Row], baseline: str) -> list[Comparison]:

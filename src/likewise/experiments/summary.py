@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from likewise.errors import EvaluationError
@@ -64,9 +64,9 @@ class ExperimentResult:
                 if column.endswith("average")
                 for (start, setting), p in self.tests(column).items()
             ],
-            "comparisons": [c.to_dict() for c in compare(self.rows, self.baseline)],
-            "advice": [advice.to_dict() for advice in advise(self.rows)],
-            "costs": [cost.to_dict() for cost in costs(self.rows)],
+            "comparisons": [asdict(c) for c in compare(self.rows, self.baseline)],
+            "advice": [asdict(advice) for advice in advise(self.rows)],
+            "costs": [asdict(cost) for cost in costs(self.rows)],
             "related": [report.to_dict() for report in self.related],
             "grid": self.grid,
             **self.about,
