@@ -222,6 +222,22 @@ def published_rows(name: str) -> dict[str, list[str]]:
     return rows
 
 
+def search(name: str) -> str:
+    """Candidates of a recipe: dev chooses, test numbers stand beside it."""
+    settings = read(name)["settings"]
+    columns = list(settings[0]["metrics"])
+    rows = [
+        [
+            setting["setting"],
+            f"**{100 * sum(setting['dev']) / len(setting['dev']):.2f}**",
+            *(printed(setting, column) for column in columns),
+            str(len(setting["seeds"])),
+        ]
+        for setting in settings
+    ]
+    return markdown(["candidate", "dev", *columns, "seeds"], rows)
+
+
 def tests(name: str) -> str:
     """Every setting against the baseline: difference, interval, effect, corrected p."""
     from likewise.evaluation.tables import p_value
@@ -294,6 +310,7 @@ FAMILIES: dict[str, Callable[[str], str]] = {
     "cost": cost,
     "experiment": experiment,
     "paper": paper,
+    "search": search,
     "tests": tests,
 }
 

@@ -255,7 +255,7 @@ batch_size = 8
 objective = [
   {{ relation = "similarity", head = "distribution", loss = "kl_grid", pairing = ["prod", "absdiff"] }},
   {{ relation = "topic", head = "distribution", loss = "kl_grid", pairing = ["prod", "absdiff"] }},
-  {{ relation = "entailment", head = "classes", loss = "cross_entropy", pairing = ["prod", "absdiff"] }},
+  {{ relation = "entailment", head = "classes", loss = "cross_entropy", pairing = ["prod", "absdiff"], weight = 2.0 }},
 ]
 """
     )
@@ -295,6 +295,8 @@ def test_experiment_single_trains_one_model_per_relation(relations, tmp_path):
         ("entailment",),
     }
     assert {cell["recipe"]["stage"][0]["schedule"] for cell in single} == {"single"}
+    # A weight is a share against other relations: alone there are none.
+    assert {cell["recipe"]["stage"][0]["objective"][0]["weight"] for cell in single} == {1.0}
 
 
 def test_experiment_compares_columns_advises_and_tells_the_cost(relations, tmp_path):

@@ -35,4 +35,6 @@ def _alone(stage: StageSpec, name: str, wanted: list[str]) -> StageSpec:
     if not any(objective.relation == name for objective in stage.objective):
         return stage
     kept = tuple(o for o in stage.objective if o.relation == name or o.relation not in wanted)
+    if len(kept) == 1:  # a weight is a share against the others; alone it would only rescale the loss
+        kept = (kept[0].model_copy(update={"weight": 1.0}),)
     return stage.model_copy(update={"objective": kept, "schedule": "single"})

@@ -1,0 +1,64 @@
+"""Plain text files without a header: their lines, and the fields between tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from likewise.data.compression import COMPRESSIONS, open_bytes
+from likewise.data.lines import Lines
+from likewise.data.rows import refuse
+from likewise.errors import FormatError, Problem
+
+# Texts and their translations as they stand in the file, and the line they stand on.
+RawPairs = Generator[tuple[object, object, int], None, None]
+
+_ARCHIVES = frozenset({".bz2", ".tbz2", ".tar", ".zip", ".7z"})
+
+
+@contextmanager
+def open_lines(path: Path, name: str | None = None) -> Iterator[Lines]:
+    """The lines of a file, plain or compressed, that stop at the first one that is not UTF-8."""
+    if path.suffix.lower() in _ARCHIVES:
+        remedy = f"unpack it first, or compress it as {', '.join(COMPRESSIONS)}"
+        raise FormatError([Problem(str(path), "archives and bzip2 files are not read", remedy)])
+    with open_bytes(path) as stream:
+        yield Lines(stream, name or path.name, refuse)
+
+
+def split_fields(line: str, most: int = -1) -> list[str]:
+    """The fields of a line; with `most`, what follows that many stays together as one more."""
+    return line.rstrip("\r\n").split("\t", most)
+
+
+def field_pairs(path: Path, columns: tuple[int, int], *, name: str, titles: Sequence[str] = ()) -> RawPairs:
+    """Two columns of a tab-separated file without a header, counted from 1.
+
+    Every line has as many fields as there are `titles`, or else as the first line has.
+    """
+    first, second = columns[0] - 1, columns[1] - 1
+    width = len(titles)
+    with open_lines(path, name) as lines:
+        for line in lines:
+            # A line made of tabs alone must not become millions of fields.
+            fields = split_fields(line, width or -1)
+            if fields == [""]:
+                continue
+            width = width or max(len(fields), *columns)
+            if len(fields) != width:
+                raise FormatError([_wrong_width(lines.source, len(fields), width, titles)])
+            yield fields[first], fields[second], lines.number
+
+
+def _wrong_width(source: str, found: int, expected: int, titles: Sequence[str]) -> Problem:
+    counted = (
+        "1 field"
+        if found == 1
+        else f"{found} fields"
+        if found <= expected
+        else f"more than {expected} fields"
+    )
+    wanted = f"{expected} ({', '.join(titles)})" if titles else str(expected)
+    remedy = "put one tab between fields, and replace a tab or line break inside a text by a blank"
+    return Problem(source, f"{counted}, expected {wanted}", remedy)

@@ -1,0 +1,183 @@
+"""read_parallel: sentences and their translations, cleaned, with a report of what was left out and why."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import compress
+from typing import Any
+
+from likewise.data.parallel.detection import find_mismatch
+from likewise.data.parallel.layouts import Columns, Layout, Opened, open_layout
+from likewise.data.values import MAX_CHARS, find_fault
+from likewise.errors import DataError, Problem
+
+EMPTY = "an empty side"
+IDENTICAL = "the same text on both sides"
+REPEATED = "a pair that stands further up"
+
+
+@dataclass(slots=True)
+class ReadReport:
+    """What became of the rows of one source: how many were dropped, why, the first of each, and warnings."""
+
+    name: str
+    rows: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+    warnings: list[Problem] = field(default_factory=list)
+
+    def drop(self, reason: str, place: str, count: int = 1) -> None:
+        """Count rows that are left out, the first of them at `place`."""
+        self.dropped[reason] += count
+        self.first.setdefault(reason, place)
+
+    @property
+    def kept(self) -> int:
+        """The number of pairs that were kept."""
+        return self.rows - self.dropped.total()
+
+    @property
+    def notes(self) -> list[Problem]:
+        """All that a person should be told, in words: what was dropped, then the warnings."""
+        dropped = [
+            Problem(self.first[reason], f"{reason}: {count:,} of {self.rows:,} rows dropped, this the first")
+            for reason, count in self.dropped.items()
+        ]
+        return dropped + self.warnings
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready form."""
+        return {
+            "source": self.name,
+            "rows": self.rows,
+            "kept": self.kept,
+            "dropped": dict(self.dropped),
+            "first": dict(self.first),
+            "warnings": [str(warning) for warning in self.warnings],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelText:
+    """Sentences and their translations: `a[i]` in `language_a` means what `b[i]` means in `language_b`."""
+
+    name: str
+    language_a: str
+    language_b: str
+    a: list[str]
+    b: list[str]
+    report: ReadReport
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return zip(self.a, self.b, strict=True)
+
+
+def read_parallel(
+    source: object,
+    languages: Sequence[str] | None = None,
+    *,
+    columns: Columns | None = None,
+    layout: Layout = "auto",
+    name: str | None = None,
+    keep_identical: bool = False,
+    keep_repeated: bool = False,
+    max_chars: int = MAX_CHARS,
+) -> ParallelText:
+    """Read parallel text in any of the layouts of `likewise.data.parallel.layouts`.
+
+    `source` is a file, the two files or the prefix of Moses pairs, the folder or (sentences, links) of
+    Tatoeba's export, or anything that `open_table` takes. `languages` are those of the two sides, in the
+    order wanted; without them they are taken from column names (en, de) or from the endings of Moses files.
+    `columns` names two columns, or numbers them from 1 in a file without a header.
+
+    Texts are stripped of white space around them. Rows with an empty side, with the same text on both sides
+    and repeated pairs are dropped and counted in the report, which also warns of a side that does not look
+    like its language. Anything else that is wrong is an error with file and line.
+    """
+    opened = open_layout(source, languages, columns=columns, layout=layout, name=name)
+    report = ReadReport(opened.name)
+    a: list[str] = []
+    b: list[str] = []
+    lines = _read_pairs(opened, a, b, report, keep_identical=keep_identical, max_chars=max_chars)
+    if not keep_repeated:
+        _drop_repeated(a, b, lines, opened.files[0], report)
+    if not a:
+        raise DataError([_nothing_left(report)])
+    for texts, language, place in zip((a, b), opened.languages, opened.places, strict=True):
+        warning = find_mismatch(texts, language, source=place)
+        if warning is not None:
+            report.warnings.append(warning)
+    return ParallelText(opened.name, opened.languages[0].code, opened.languages[1].code, a, b, report)
+
+
+def _read_pairs(
+    opened: Opened,
+    a: list[str],
+    b: list[str],
+    report: ReadReport,
+    *,
+    keep_identical: bool,
+    max_chars: int,
+) -> array[int]:
+    """Fill the two lists with the pairs that are kept; returns the line of each."""
+    (file_a, file_b), (side_a, side_b) = opened.files, opened.sides
+    lines = array("q")
+    with closing(opened.pairs) as pairs:
+        for cell_a, cell_b, line in pairs:
+            report.rows += 1
+            text_a = _clean(cell_a, side_a, file_a, line, max_chars)
+            text_b = _clean(cell_b, side_b, file_b, line, max_chars)
+            if not text_a or not text_b:
+                report.drop(EMPTY, f"{file_b if text_a else file_a}:{line}")
+            elif text_a == text_b and not keep_identical:
+                report.drop(IDENTICAL, f"{file_a}:{line}")
+            else:
+                a.append(text_a)
+                b.append(text_b)
+                lines.append(line)
+    return lines
+
+
+def _clean(cell: object, side: str, file: str, line: int, max_chars: int) -> str:
+    """The text in a cell without white space around it, "" if it is empty; raises on what is no text."""
+    # Almost every text passes here; half a surrogate pair, which is no character, does not print.
+    if isinstance(cell, str) and len(cell) <= max_chars and cell.isprintable():
+        return cell.strip()
+    fault = find_fault(cell, column=side, source=f"{file}:{line}", max_chars=max_chars)
+    if fault is None:
+        return str(cell).strip()
+    if fault.kind == "empty text":
+        return ""
+    raise DataError([fault.problem])
+
+
+def _drop_repeated(a: list[str], b: list[str], lines: array[int], file: str, report: ReadReport) -> None:
+    """Keep the first of equal pairs, in place; 8-byte hashes stand for them, as in `repeats`."""
+    import numpy as np
+
+    hashes = np.fromiter(map(hash, zip(a, b, strict=True)), dtype=np.int64, count=len(a))
+    keep = np.zeros(len(a), dtype=bool)
+    keep[np.unique(hashes, return_index=True)[1]] = True
+    repeated = np.flatnonzero(~keep)
+    if len(repeated):
+        report.drop(REPEATED, f"{file}:{lines[int(repeated[0])]}", len(repeated))
+        kept = keep.tolist()
+        a[:] = compress(a, kept)
+        b[:] = compress(b, kept)
+
+
+def _nothing_left(report: ReadReport) -> Problem:
+    if not report.rows:
+        return Problem(
+            report.name, "holds no pairs, expected sentences and their translations", "check the file"
+        )
+    reasons = ", ".join(f"{count:,} with {reason}" for reason, count in report.dropped.items())
+    found = f"no pair is left of {report.rows:,} rows: {reasons}"
+    return Problem(report.name, found, "check that the two sides are the right columns or files")
