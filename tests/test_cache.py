@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from likewise.encoders import cache as module
 from likewise.encoders.cache import EmbeddingCache, cache_entries, clear_cache, encoder_print
-from likewise.encoders.sentence import load_encoder
+from likewise.encoders.sentence import load_encoder, with_prompt
 from likewise.encoders.vectors import encode_texts
 from likewise.errors import DataError
 
@@ -74,6 +75,24 @@ def test_cache_tells_encoders_apart_by_weights_and_prompt(encoder, tiny_encoder,
     assert np.allclose(
         prompted, open_cache(encoder, tmp_path).matrix([f"the cat {t}" for t in TEXTS[:3]]), atol=1e-5
     )
+
+
+def test_an_encoders_own_prompt_is_part_of_the_fingerprint(tiny_encoder, encoder, tmp_path):
+    asked = open_cache(encoder, tmp_path, prompt="query: ")
+    prompted = with_prompt(load_encoder(tiny_encoder, device="cpu"), "query: ")
+    assert open_cache(prompted, tmp_path).fingerprint == asked.fingerprint
+    assert open_cache(encoder, tmp_path).fingerprint != asked.fingerprint
+    np.testing.assert_array_equal(open_cache(prompted, tmp_path).matrix(TEXTS), asked.matrix(TEXTS))
+
+
+def test_fingerprint_leaves_out_a_pooler_that_is_made_anew_at_every_start(encoder):
+    before = encoder_print(encoder)
+    poolers = [value for name, value in encoder.state_dict().items() if ".pooler." in name]
+    assert poolers
+    with torch.no_grad():
+        for value in poolers:
+            value.normal_()
+    assert encoder_print(encoder) == before
 
 
 def test_cache_filled_by_two_processes_at_once_is_whole(encoder, tiny_encoder, tmp_path):

@@ -255,7 +255,7 @@ batch_size = 8
 objective = [
   {{ relation = "similarity", head = "distribution", loss = "kl_grid", pairing = ["prod", "absdiff"] }},
   {{ relation = "topic", head = "distribution", loss = "kl_grid", pairing = ["prod", "absdiff"] }},
-  {{ relation = "entailment", head = "classes", loss = "cross_entropy", pairing = ["prod", "absdiff"], weight = 2.0 }},
+  {{ relation = "entailment", head = "classes", loss = "cross_entropy", pairing = ["prod"], weight = 2.0 }},
 ]
 """
     )

@@ -16,7 +16,7 @@ LAYERS = [
     ["documents"],
     ["records"],
     ["data"],
-    ["pairing", "heads", "losses", "schedules", "ranks", "encoders"],
+    ["adapters", "pairing", "heads", "losses", "schedules", "ranks", "encoders"],
     ["methods"],
     ["store"],
     ["predict", "evaluation", "training"],
@@ -26,7 +26,7 @@ LAYERS = [
     ["cli"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-APART = {"pairing", "heads", "losses", "schedules", "predict", "evaluation", "training"}
+APART = {"adapters", "pairing", "heads", "losses", "schedules", "predict", "evaluation", "training"}
 FILES = sorted(SOURCE.rglob("*.py"))
 
 

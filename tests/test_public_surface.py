@@ -14,6 +14,7 @@ SURFACE = [
     "__version__",
     "audit",
     "evaluate",
+    "evaluate_crosslingual",
     "experiment",
     "load",
     "score",

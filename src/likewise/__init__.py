@@ -21,6 +21,7 @@ _HOMES = {
     "score": "likewise.api",
     "train": "likewise.api",
     "evaluate": "likewise.api",
+    "evaluate_crosslingual": "likewise.api",
     "experiment": "likewise.experiments",
     "audit": "likewise.evaluation",
     "Relation": "likewise.records",
@@ -39,6 +40,7 @@ __all__ = [
     "__version__",
     "audit",
     "evaluate",
+    "evaluate_crosslingual",
     "experiment",
     "load",
     "score",
@@ -46,7 +48,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from likewise.api import evaluate, score, train
+    from likewise.api import evaluate, evaluate_crosslingual, score, train
     from likewise.errors import LikewiseError
     from likewise.evaluation import audit
     from likewise.experiments import experiment

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from likewise.errors import UsageError
+from likewise.evaluation.crosslingual import CrosslingualResult
+from likewise.evaluation.crosslingual import evaluate_crosslingual as measure_languages
 from likewise.evaluation.protocol import Protocol
 from likewise.evaluation.results import SuiteResult
 from likewise.evaluation.runlog import log_test_run
@@ -170,6 +172,40 @@ def evaluate(
     notes = _unseen_labels(predictor, result) if source == "head" else ()
     kept = result.predictions if keep_predictions else {}
     result = replace(result, left_out=left_out, notes=notes, predictions=kept)
+    if log:
+        recipe = str((predictor.about.get("recipe") or {}).get("name", ""))
+        log_test_run(result, model=str(predictor.about.get("name", "")), recipe=recipe)
+    return result
+
+
+def evaluate_crosslingual(
+    model: str | os.PathLike[str] | Predictor = "default",
+    *,
+    languages: Sequence[str] | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    device: str | None = None,
+    precision: str = "fp32",
+    seed: int = 1,
+    log: bool = True,
+    tell: Callable[[str], None] = lambda line: None,
+    progress: Callable[[int], None] | None = None,
+) -> CrosslingualResult:
+    """What is left of meaning when the language changes: translated pairs, retrieval, probes, spread.
+
+    A model grown on a frozen encoder is compared with that encoder. `languages` are those of the retrieval
+    test; None takes all that the data folder has.
+    """
+    predictor = model if isinstance(model, Predictor) else load(model, device=device, precision=precision)
+    part = predictor.model.frozen
+    result = measure_languages(
+        lambda texts: predictor.views(texts, progress=progress),
+        data_dir=None if data_dir is None else Path(data_dir),
+        retrieval_languages=languages,
+        trained_pairs=part.pairs if part else (),
+        seen_languages=part.languages if part else (),
+        seed=seed,
+        progress=tell,
+    )
     if log:
         recipe = str((predictor.about.get("recipe") or {}).get("name", ""))
         log_test_run(result, model=str(predictor.about.get("name", "")), recipe=recipe)

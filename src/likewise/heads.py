@@ -169,14 +169,29 @@ class ClassesHead(Head):
         return logits
 
 
+def map_cosine(name: str, x: Tensor) -> Tensor:
+    """A monotone map of cosines that lie on a line, any shape."""
+    if name == "clamp":
+        return x.clamp(min=0)
+    if name == "sigmoid":
+        return torch.sigmoid(x)
+    if name == "tanh":
+        return torch.tanh(x)
+    if name == "arccos":
+        return 1 - torch.arccos(x.clamp(-1 + 1e-6, 1 - 1e-6)) / torch.pi
+    return x
+
+
 class CosineHead(Head):
     """B×1 → B: the cosine itself. Trains the encoder alone.
 
     `slope` and `offset` move a cosine onto the unit target when it is read, not while it trains: losses that
-    only rank (pearson, cosent) leave its level free, and `set_line` settles it afterwards.
+    only rank (pearson, cosent) leave its level free, and `set_line` settles it afterwards. `map` bends
+    what lies on that line, monotone: no rank changes by it.
     """
 
     form: Form = "unit"
+    map: str = "identity"
     slope: Tensor
     offset: Tensor
 
@@ -192,8 +207,8 @@ class CosineHead(Head):
         return features[:, 0]
 
     def read(self, output: Tensor) -> Tensor:
-        """Cosines on the line to the unit target."""
-        return self.slope * output + self.offset
+        """Cosines on the line to the unit target, bent by the map."""
+        return map_cosine(self.map, self.slope * output + self.offset)
 
     def set_line(self, slope: float, offset: float) -> None:
         """Fix the line between cosine and unit target."""

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
 
+from likewise.encoders.cache import EmbeddingCache
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import check_precision
 from likewise.encoders.vectors import DEFAULT_BUDGET, VectorCache, encode_texts
@@ -109,6 +111,30 @@ class Predictor:
         self._features.forget()
         return vectors[0] if isinstance(texts, str) else vectors
 
+    def views(
+        self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None
+    ) -> dict[str, NDArray[np.float32]]:
+        """Vectors of texts as the `model` gives them.
+
+        A model grown on a frozen encoder also gives that encoder's own (`raw`) and its `language` vectors.
+        """
+        part = self.model.frozen
+        if part is None:
+            return {"model": self.encode(texts, progress=progress)}
+        modules = list(self.model.encoder)
+        base = SentenceTransformer(
+            modules=modules[: part.modules],
+            device=str(self.model.encoder.device),
+            prompts=dict(self.model.encoder.prompts),
+            default_prompt_name=self.model.encoder.default_prompt_name,
+        )
+        cache = EmbeddingCache(base, name=str(self.about.get("name", "")), precision=self._precision)
+        raw = cache.matrix(texts, progress=progress)
+        e = torch.from_numpy(np.ascontiguousarray(raw))
+        found = {"raw": raw, "model": _after(modules[part.modules :], e)}
+        language = part.language_of(e)
+        return found if language is None else {**found, "language": language.numpy()}
+
     def score(
         self,
         pairs: Any,
@@ -156,6 +182,15 @@ class Predictor:
             self._cache.put(missing, self.encode(missing, progress=progress))
         vectors = torch.from_numpy(self._cache.take(texts)).to(self.model.encoder.device)
         return vectors[0::2], vectors[1::2]
+
+
+@torch.inference_mode()
+def _after(modules: Sequence[torch.nn.Module], vectors: torch.Tensor) -> NDArray[np.float32]:
+    """Vectors after the modules that follow a frozen encoder."""
+    features = {"sentence_embedding": vectors}
+    for module in modules:
+        features = module.cpu()(features)
+    return features["sentence_embedding"].numpy()
 
 
 def load(

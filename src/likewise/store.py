@@ -4,6 +4,7 @@
       modules.json, model.safetensors, tokenizer…   loads anywhere with SentenceTransformer("my-model")
       likewise/model.json                           relations, objectives, recipe, versions, numbers
       likewise/heads.safetensors                    every trained head
+      likewise/language.safetensors                 a multilingual model's language extractor, for probes
       README.md                                     a model card written from what was measured
 
 Saving the folder again through sentence-transformers drops `likewise/`.
@@ -31,6 +32,7 @@ from likewise.encoders.sentence import load_encoder
 from likewise.encoders.words import padding_of, with_padding
 from likewise.errors import ModelError, UsageError
 from likewise.heads import Layers
+from likewise.methods.multilingual import FrozenPart
 from likewise.methods.pairs import Objective, PairModel, objective_source
 from likewise.records import Relation
 
@@ -59,6 +61,9 @@ def save_model(
     own.mkdir()
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.heads.state_dict().items()}
     save_file(weights, own / "heads.safetensors")
+    if model.frozen is not None and model.frozen.tensors:
+        kept = {name: tensor.detach().cpu().contiguous() for name, tensor in model.frozen.tensors.items()}
+        save_file(kept, own / "language.safetensors")
     document = {
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -67,6 +72,7 @@ def save_model(
         "padding": padding_of(model.encoder),
         "objectives": [objective_to_dict(objective) for objective in model.objectives],
         "source": {r.name: objective_source(model.answering(r.name)) for r in model.relations},
+        **({"frozen": _frozen_to_dict(model.frozen)} if model.frozen is not None else {}),
         **about,
     }
     (own / "model.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf8")
@@ -88,7 +94,23 @@ def load_model(
             "raw": True
         }
     document = _read_document(where / "likewise" / "model.json")
-    return _with_heads(encoder, where, document), document
+    model = _with_heads(encoder, where, document)
+    model.frozen = _read_frozen(where / "likewise" / "language.safetensors", document)
+    return model, document
+
+
+def _frozen_to_dict(part: FrozenPart) -> dict[str, Any]:
+    names = ("modules", "pairs", "languages", "prelayer")
+    return {name: getattr(part, name) for name in names}
+
+
+def _read_frozen(file: Path, document: Mapping[str, Any]) -> FrozenPart | None:
+    if "frozen" not in document:
+        return None
+    entry = document["frozen"]
+    tensors = load_file(file) if file.is_file() else {}
+    pairs, languages = tuple(entry["pairs"]), tuple(entry["languages"])
+    return FrozenPart(entry["modules"], pairs, languages, entry["prelayer"], tensors)
 
 
 def _read_document(path: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import lzma
@@ -54,6 +55,12 @@ CASES = {
         b"text_a,text_b\n",
         r"p\.csv\.zst:1: the file is cut short or damaged.*again",
     ),
+    "no bzip2": (
+        "p.csv.bz2",
+        b"text_a,text_b\n",
+        r"p\.csv\.bz2:1: the file is cut short or damaged.*download it again",
+    ),
+    "bzip2 inside": ("p.csv", bz2.compress(b"a,b\n", 1), r"p\.csv:1: this is bzip2 data.*add \.bz2"),
     "comma-separated tsv": (
         "p.tsv",
         b"text_a,text_b\nx,y\n",
@@ -134,13 +141,13 @@ def test_formats_error_names_file_line_and_remedy(tmp_path, case):
     assert caught.value.problems[0].remedy
 
 
-@pytest.mark.parametrize("ending", ["gz", "xz", "zst"])
+@pytest.mark.parametrize("ending", ["gz", "xz", "zst", "bz2"])
 def test_formats_truncated_compression_is_noticed(tmp_path, ending):
     content = b"text_a,text_b\n" + b"".join(b"%d,row %d\n" % (n, n * n) for n in range(5_000))
     if ending == "zst":
         packed = pytest.importorskip("zstandard").ZstdCompressor().compress(content)
     else:
-        packed = {"gz": gzip.compress, "xz": lzma.compress}[ending](content)
+        packed = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}[ending](content)
     path = tmp_path / f"pairs.csv.{ending}"
     path.write_bytes(packed[: len(packed) // 2])
     with pytest.raises(
@@ -244,7 +251,7 @@ def test_formats_field_limit_of_the_process_is_never_lowered(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "ending", ["csv", "tsv", "jsonl", "parquet", "csv.gz", "csv.xz", "csv.zst", "parquet.gz"]
+    "ending", ["csv", "tsv", "jsonl", "parquet", "csv.gz", "csv.xz", "csv.zst", "csv.bz2", "parquet.gz"]
 )
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=200) | st.text('ab,\t\n\r"{}[]:01', max_size=80).map(str.encode))

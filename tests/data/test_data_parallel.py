@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import lzma
@@ -145,7 +146,11 @@ def write_moses(folder: Path, *, a: list[str] = ENGLISH, b: list[str] = GERMAN) 
 def test_parallel_table_named_after_its_languages(tmp_path, ending):
     plain = write_tsv(tmp_path / "p.tsv", [(*pair, "mine") for pair in PAIRS], ("en", "de", "source"))
     path = plain.with_name(plain.name + ending)
-    path.write_bytes({"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[ending](plain.read_bytes()))
+    path.write_bytes(
+        {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}[ending](
+            plain.read_bytes()
+        )
+    )
     text = read_parallel(path)
     assert (text.name, text.language_a, text.language_b) == (path.name, "en", "de")
     assert (text.a, text.b, list(text), len(text)) == (ENGLISH, GERMAN, PAIRS, 3)
@@ -197,9 +202,9 @@ def test_parallel_headerless_columns_are_numbers(tmp_path):
         read_parallel(path, COUPLE, columns=("en", "de"), layout="headerless")
 
 
-@pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
+@pytest.mark.parametrize("ending", ["", ".gz", ".xz", ".bz2"])
 def test_parallel_moses_pairs_by_files_and_by_prefix(tmp_path, ending):
-    squeeze = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[ending]
+    squeeze = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}[ending]
     files = []
     for path in write_moses(tmp_path):
         files.append(path.with_name(path.name + ending))
@@ -251,6 +256,19 @@ def test_parallel_tatoeba_export_takes_each_link_once(tmp_path):
 def test_parallel_tatoeba_export_within_one_language(tmp_path):
     files = write_export(tmp_path, languages=("eng", "eng"))
     assert list(read_parallel(files, ("en", "en"))) == [("one", "zwei"), ("zwei", "three")]
+
+
+def test_parallel_tatoeba_exports_as_downloaded(tmp_path):
+    """Tatoeba compresses by bzip2: a file of sentences for each language, one of links for a pair."""
+    parts = {"eng_sentences": "1\teng\tone\n", "deu_sentences": "2\tdeu\teins\n", "eng-deu_links": "1\t2\n"}
+    files = [tmp_path / f"{name}.tsv.bz2" for name in parts]
+    for path, content in zip(files, parts.values(), strict=True):
+        path.write_bytes(bz2.compress(content.encode()))
+    assert list(read_parallel(files, ("de", "en"))) == [("eins", "one")]
+    for path in write_export(tmp_path):
+        path.with_name(f"{path.name}.bz2").write_bytes(bz2.compress(path.read_bytes()))
+        path.unlink()
+    assert len(read_parallel(tmp_path, ("en", "zh"))) == 2
 
 
 # --- what is dropped and reported
@@ -330,11 +348,11 @@ REFUSED = {
         {"x.en.gz": gzip.compress(b"one\ntwo\n" * 999)[:-9], "x.de": b"eins\nzwei\n" * 999},
         r"x\.en\.gz:\d+: the file is cut short or damaged",
     ),
-    "bzip2": ("p.tsv.bz2", {"p.tsv.bz2": b"BZh9"}, r"p\.tsv\.bz2: .*: rename or convert it"),
-    "bzip2 side": (
-        ("x.en.bz2", "x.de"),
-        {"x.en.bz2": b"BZh9", "x.de": b"eins\n"},
-        r"x\.en\.bz2: archives and bzip2 files are not read; unpack it first",
+    "bzip2 cut short": ("p.tsv.bz2", {"p.tsv.bz2": b"BZh9"}, r"p\.tsv\.bz2:1: the file is cut short"),
+    "an archive": (
+        ("sentences.tar.bz2", "links.csv"),
+        {"sentences.tar.bz2": b"BZh9", "links.csv": b"1\t2\n"},
+        r"sentences\.tar\.bz2: archives are not read; unpack it first; single files may be .* or \.bz2",
     ),
     "a field too many": (
         "p.tsv",

@@ -22,7 +22,7 @@ def read(part):
     return [row.fields for row in open_table(part.file)]
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv.gz", "jsonl"])
+@pytest.mark.parametrize("ending", ["csv", "tsv.gz", "tsv.bz2", "jsonl"])
 def test_split_keeps_texts_apart_and_loses_nothing(tmp_path, ending):
     rows = [(f"text {n // 2}", f"other {n}") for n in range(100)]  # every two rows share a text
     parts = split_file(write(tmp_path / f"p.{ending}", rows), tmp_path / "out", test=0.2, dev=0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import io
 import json
 import sys
@@ -18,7 +19,7 @@ ROWS = [
     {"text_a": "猫が眠る", "text_b": "line\u2028separator \x85 stays", "similarity": ""},
 ]
 FORMATS = ("csv", "tsv", "jsonl", "ndjson", "parquet")
-COMPRESSIONS = ("", ".gz", ".xz", ".zst")
+COMPRESSIONS = ("", ".gz", ".xz", ".zst", ".bz2")
 
 
 def write(path: Path, rows=ROWS) -> Path:
@@ -86,6 +87,12 @@ def test_tables_jsonl_rows_may_lack_keys(tmp_path):
     rows = list(open_table(path))
     assert rows[0].fields == {"a": "x", "b": "y", "score": 1}
     assert (rows[1].fields, rows[1].source) == ({"a": "z", "b": None}, "pairs.jsonl:3")
+
+
+def test_tables_concatenated_bzip2_streams_are_one_file(tmp_path):
+    path = tmp_path / "pairs.csv.bz2"
+    path.write_bytes(bz2.compress(b"a,b\n1,2\n") + bz2.compress(b"3,4\n"))
+    assert [row.fields["a"] for row in open_table(path)] == ["1", "3"]
 
 
 def test_tables_concatenated_zstandard_frames_are_one_file(tmp_path):

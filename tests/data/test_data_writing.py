@@ -16,7 +16,7 @@ from likewise.data import TableWriter, open_table, write_json_aside, write_text_
 from likewise.data.writing import open_aside
 from likewise.errors import DataError, UsageError
 
-ENDINGS = ["csv", "tsv", "jsonl", "parquet", "csv.gz", "tsv.xz", "jsonl.zst", "parquet.gz"]
+ENDINGS = ["csv", "tsv", "jsonl", "parquet", "csv.gz", "tsv.xz", "jsonl.zst", "csv.bz2", "parquet.gz"]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
 
 

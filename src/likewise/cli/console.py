@@ -70,6 +70,7 @@ class TrainingView:
         self._shown = shown
         self._bar = progress_bar("steps")
         self._task: Any = None
+        self._encoding: Any = None
         self._total = 0
 
     def __enter__(self) -> TrainingView:
@@ -91,6 +92,9 @@ class TrainingView:
         """One event of a fit."""
         if not self._shown:
             return
+        if event.kind == "encode":
+            self._show_encoding(event)
+            return
         if self._task is None:
             self._task = self._bar.add_task("training", total=event.total)
         if event.kind == "step":
@@ -101,3 +105,12 @@ class TrainingView:
                 f"{name} {value:.4f}" for name, value in event.values.items() if name != "score"
             )
             note(f"  step {event.step:,}/{event.total:,}: dev {event.values['score']:.4f}  ({details})")
+
+    def _show_encoding(self, event: FitEvent) -> None:
+        """A bar of its own for texts that are encoded once, gone when they are done."""
+        if self._encoding is None:
+            self._encoding = self._bar.add_task("encoding texts", total=event.total)
+        self._bar.update(self._encoding, completed=event.step, total=event.total)
+        if event.step >= event.total:
+            self._bar.remove_task(self._encoding)
+            self._encoding = None

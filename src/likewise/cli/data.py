@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -32,25 +33,18 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def list_corpora(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the named corpora: what is rated on which scale, splits and rows, licence, and whether it is here.
 
+    Sentences and their translations, which are not rated, are listed after them.
+
     Example: likewise data list --data-dir corpora
     """
     corpora = [find_corpus(name) for name in corpus_names()]
     if as_json:
         typer.echo(to_json([_describe(corpus, data_dir) for corpus in corpora], indent=2))
         return
-    table = Table(
-        Column("name", no_wrap=True), "relations", "splits", "licence", "here", box=None, pad_edge=False
-    )
-    for corpus in corpora:
-        here = _here(corpus, data_dir)
-        table.add_row(
-            corpus.name,
-            "\n".join(_scale(relation) for relation in corpus.relations),
-            _splits(corpus),
-            corpus.licence,
-            "yes" if all(here.values()) else "in part" if any(here.values()) else _elsewhere(corpus),
-        )
-    Console(highlight=False, markup=False).print(table)
+    console = Console(highlight=False, markup=False)
+    console.print(_table("relations", [c for c in corpora if c.kind == "rated"], _relations, data_dir))
+    console.print("\nparallel text: sentences and their translations")
+    console.print(_table("languages", [c for c in corpora if c.kind == "parallel"], _languages, data_dir))
 
 
 @app.command("check")
@@ -136,8 +130,32 @@ def _sources(file: str) -> list[str]:
     return [file]
 
 
+def _table(
+    title: str, corpora: Sequence[Corpus], content: Callable[[Corpus], str], data_dir: Path | None
+) -> Table:
+    table = Table(Column("name", no_wrap=True), title, "splits", "licence", "here", box=None, pad_edge=False)
+    for corpus in corpora:
+        here = _here(corpus, data_dir)
+        table.add_row(
+            corpus.name,
+            content(corpus),
+            _splits(corpus),
+            corpus.licence,
+            "yes" if all(here.values()) else "in part" if any(here.values()) else _elsewhere(corpus),
+        )
+    return table
+
+
 def _here(corpus: Corpus, data_dir: Path | None) -> dict[str, bool]:
     return {split.name: locate(corpus, split, data_dir) is not None for split in corpus.splits.values()}
+
+
+def _relations(corpus: Corpus) -> str:
+    return "\n".join(_scale(relation) for relation in corpus.relations)
+
+
+def _languages(corpus: Corpus) -> str:
+    return f"{' '.join(corpus.languages)}, in {_plural(len(corpus.language_pairs), 'pair')}"
 
 
 def _scale(relation: Relation) -> str:
@@ -147,8 +165,12 @@ def _scale(relation: Relation) -> str:
 
 def _splits(corpus: Corpus) -> str:
     splits = corpus.splits.values()
+    if corpus.kind == "parallel":
+        counted = {part: sum(split.rows for split in splits if split.part == part) for part in corpus.parts}
+        return "\n".join(f"XX-YY_{part} {rows:,}" for part, rows in counted.items())
     if len(splits) > _FEW:
-        return f"{len(splits)} splits {sum(split.rows for split in splits):,}"
+        crossed = "\nand any XX-YY_SPLIT" if corpus.translated else ""
+        return f"{len(splits)} splits {sum(split.rows for split in splits):,}{crossed}"
     return "\n".join(f"{split.name} {split.rows:,}" for split in splits)
 
 
@@ -160,13 +182,22 @@ def _describe(corpus: Corpus, data_dir: Path | None) -> dict[str, object]:
     here = _here(corpus, data_dir)
     return {
         "name": corpus.name,
+        "kind": corpus.kind,
         "title": corpus.title,
         "licence": corpus.licence,
         "citation": corpus.citation,
         "hub": corpus.hub.id if corpus.hub is not None else None,
+        "languages": list(corpus.languages),
+        "crossed": "XX-YY_SPLIT" if corpus.translated else None,
         "relations": [relation.to_dict() for relation in corpus.relations],
         "splits": [
-            {"name": split.name, "rows": split.rows, "file": split.file, "here": here[split.name]}
+            {
+                "name": split.name,
+                "language": split.language,
+                "rows": split.rows,
+                "file": split.file,
+                "here": here[split.name],
+            }
             for split in corpus.splits.values()
         ],
     }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,7 +19,8 @@ def evaluate(
         list[str], typer.Argument(metavar="MODEL…", help="Model folders, hub ids or 'default'.")
     ],
     suite: Annotated[
-        str, typer.Option("--suite", help="sts7, relations, or a FILE.toml with tasks of your own.")
+        str,
+        typer.Option("--suite", help="sts7, relations, crosslingual, or a FILE.toml with tasks of your own."),
     ] = "sts7",
     source: Annotated[
         str, typer.Option("--source", help="Scores from the cosine or from the head.")
@@ -32,6 +34,12 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option("--output", help="Also write the result as JSON to this file.")
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", help="crosslingual: also write tables and a plot to this folder.", metavar="FOLDER"
+        ),
+    ] = None,
     device: options.Device = None,
     precision: options.Precision = "fp32",
     data_dir: options.DataDir = None,
@@ -42,6 +50,9 @@ def evaluate(
     Example: likewise evaluate default my-model --suite sts7 --data-dir corpora
     """
     quiet_libraries()
+    if suite == "crosslingual":
+        _crosslingual(models, output, report, device, precision, data_dir, as_json)
+        return
     from likewise.api import evaluate as measure
     from likewise.evaluation.protocol import Protocol
     from likewise.evaluation.suites import get_suite
@@ -64,6 +75,37 @@ def evaluate(
                     progress=advance,
                 )
             )
+    _show(models, results, output, as_json)
+
+
+def _crosslingual(
+    models: list[str],
+    output: Path | None,
+    report: Path | None,
+    device: str | None,
+    precision: str,
+    data_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Every model on the crosslingual evaluation: pairs, retrieval, probes, spread."""
+    from likewise.api import evaluate_crosslingual
+    from likewise.evaluation.crosslingual import write_report
+
+    results = []
+    for model in models:
+        with counting(f"evaluating {Path(model).name}", "texts", None) as advance:
+            found = evaluate_crosslingual(
+                model, data_dir=data_dir, device=device, precision=precision, progress=advance
+            )
+        results.append(found)
+        if report is not None:
+            folder = report if len(models) == 1 else report / Path(model).name
+            for file in write_report(found, folder):
+                note(f"written: {file}")
+    _show(models, results, output, as_json)
+
+
+def _show(models: list[str], results: Sequence[Any], output: Path | None, as_json: bool) -> None:
     documents = [{"model": model, **result.to_dict()} for model, result in zip(models, results, strict=True)]
     if output is not None:
         write_json_aside(output, documents[0] if len(documents) == 1 else documents)

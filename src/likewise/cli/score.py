@@ -40,7 +40,7 @@ def score(
         Path | None,
         typer.Option(
             "--output",
-            help="Scored file (.csv .tsv .jsonl .parquet, .gz .xz .zst); standard output if left out.",
+            help="Scored file (.csv .tsv .jsonl .parquet, .gz .xz .zst .bz2); standard output if left out.",
         ),
     ] = None,
     as_json: options.Json = False,

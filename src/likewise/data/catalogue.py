@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 from likewise.errors import UsageError
 from likewise.records import Relation
 
+Kind = Literal["rated", "parallel"]
+
 _DEV_NAMES = ("dev", "trial", "validation")
+_CROSSED = re.compile("([^-_]+)-([^-_]+)_(.+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One part of a corpus: its file below the data folder, its rows, the decompressed file's sha256."""
+    """One part of a corpus: its file below the data folder, its rows, the decompressed file's sha256.
+
+    A crossed split has two `sides`: its first texts come from the one, its second texts from the other.
+    """
 
     name: str
     file: str
@@ -26,6 +33,17 @@ class Split:
     sha256: str = ""
     where: Mapping[str, str] = field(default_factory=dict)
     language: str = "en"
+    sides: tuple[Split, ...] = ()
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The language of its texts, or both where it crosses two or holds translations."""
+        return tuple(self.language.split("-"))
+
+    @property
+    def part(self) -> str:
+        """The split's name without its languages: "test" of "de_test" and "en-de_test"."""
+        return self.name.removeprefix(f"{self.language}_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +67,11 @@ class Hub:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """One named corpus; a text "title+body" is two columns joined by a blank."""
+    """One named corpus; a text "title+body" is two columns joined by a blank.
+
+    A "parallel" corpus holds sentences and their translations, and no relations; `read_parallel` reads it.
+    A `translated` corpus has splits XX_SPLIT with the same rows in each language, and so XX-YY_SPLIT too.
+    """
 
     name: str
     title: str
@@ -60,25 +82,80 @@ class Corpus:
     splits: Mapping[str, Split]
     subset: str = ""
     hub: Hub | None = None
+    kind: Kind = "rated"
+    translated: bool = False
 
     @property
     def relations(self) -> tuple[Relation, ...]:
         """The relations rated in this corpus, on their published scales."""
         return tuple(rating.relation for rating in self.ratings)
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of its splits, each once."""
+        return tuple(dict.fromkeys(code for split in self.splits.values() for code in split.languages))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of its splits without their languages, each once."""
+        return tuple(dict.fromkeys(split.part for split in self.splits.values()))
+
+    @property
+    def language_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of languages that a parallel corpus translates between, each once; () for a rated one."""
+        if self.kind != "parallel":
+            return ()
+        return tuple(dict.fromkeys((s.languages[0], s.languages[1]) for s in self.splits.values()))
+
+    def require(self, kind: Kind) -> None:
+        """Refuse a corpus of the other kind, in words that say what it is for."""
+        if self.kind == kind:
+            return
+        if kind == "rated":
+            found, remedy = "translations, not rated pairs", "use it under `parallel`, or by read_parallel"
+        else:
+            found, remedy = "rated pairs, not translations", "use it under `data`, or by load_corpus"
+        raise UsageError(f"corpus {self.name!r} holds {found}; {remedy}")
+
     def find_split(self, split: str | None = None) -> Split:
-        """The named split, or the only one; dev, trial and validation are one name."""
+        """The named split, or the only one; dev, trial and validation are one name.
+
+        In a translated corpus "en-de_test" has first texts in English and second texts in German.
+        """
         if split is None and len(self.splits) == 1:
             return next(iter(self.splits.values()))
         names = _DEV_NAMES if split in _DEV_NAMES else (split,)
         for name in (split, *names):
             if name in self.splits:
                 return self.splits[name]
-        known = ", ".join(self.splits)
         if split is None:
             example = f"{self.name}/{next(iter(self.splits))}"
-            raise UsageError(f"corpus {self.name!r} has several splits ({known}); name one: {example}")
-        raise UsageError(f"corpus {self.name!r} has no split {split!r}; choose one of {known}")
+            raise UsageError(
+                f"corpus {self.name!r} has several splits ({self._choices()}); name one: {example}"
+            )
+        crossed = self._cross(split) if self.translated else None
+        if crossed is None:
+            raise UsageError(f"corpus {self.name!r} has no split {split!r}; choose one of {self._choices()}")
+        return crossed
+
+    def _cross(self, name: str) -> Split | None:
+        """The split of two languages that a name such as "en-de_test" asks for."""
+        asked = _CROSSED.fullmatch(name)
+        if asked is None:
+            return None
+        code_a, code_b, part = asked.groups()
+        first, second = self.splits.get(f"{code_a}_{part}"), self.splits.get(f"{code_b}_{part}")
+        if first is None or second is None:
+            return None
+        if first is second:
+            return first
+        return Split(name, first.file, first.rows, language=f"{code_a}-{code_b}", sides=(first, second))
+
+    def _choices(self) -> str:
+        if not self.translated:
+            return ", ".join(self.splits)
+        languages, parts = ", ".join(self.languages), ", ".join(self.parts)
+        return f"XX_SPLIT and XX-YY_SPLIT, where languages are {languages} and splits {parts}"
 
 
 def corpus_names() -> tuple[str, ...]:
@@ -96,6 +173,15 @@ def find_corpus(name: str) -> Corpus:
     raise UsageError(f"no corpus is named {name!r}; {hint}")
 
 
+def parallel_names(name: str, part: str | None = None) -> tuple[str, ...]:
+    """What `read_parallel` takes of a parallel corpus: "tatoeba/en-de_train", …, of one part or of all."""
+    corpus = find_corpus(name)
+    corpus.require("parallel")
+    if part is not None and part not in corpus.parts:
+        raise UsageError(f"corpus {name!r} has no part {part!r}; choose one of {', '.join(corpus.parts)}")
+    return tuple(f"{name}/{split.name}" for split in corpus.splits.values() if part in (None, split.part))
+
+
 @cache
 def _catalogue() -> Mapping[str, Corpus]:
     text = resources.files("likewise.data").joinpath("corpora.toml").read_text(encoding="utf-8")
@@ -104,9 +190,9 @@ def _catalogue() -> Mapping[str, Corpus]:
 
 def _corpus(name: str, entry: dict[str, Any]) -> Corpus:
     splits = {key: Split(key, **value) for key, value in entry.pop("splits").items()}
-    ratings = tuple(_rating(key, value) for key, value in entry.pop("relations").items())
+    ratings = tuple(_rating(key, value) for key, value in entry.pop("relations", {}).items())
     hub = Hub(**entry.pop("hub")) if "hub" in entry else None
-    texts = tuple(entry.pop("texts"))
+    texts = tuple(entry.pop("texts", ()))
     return Corpus(name=name, texts=texts, ratings=ratings, splits=splits, hub=hub, **entry)
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from likewise.data.columns import missing_column
 from likewise.data.corpora import verify
 from likewise.data.findings import CheckReport, Summary
-from likewise.data.reading import Opened, no_rows, open_source
+from likewise.data.parallel.checking import check_parallel
+from likewise.data.reading import Opened, find_named_corpus, no_rows, open_source
 from likewise.data.repeats import Repeat, Repeats
 from likewise.data.rows import Row, Table, ignore
 from likewise.data.values import MAX_CHARS, find_fault, is_written_nan, to_value
@@ -33,9 +34,15 @@ def check(
 ) -> CheckReport:
     """Go through a source and collect every problem and warning, the first `shown` of each kind in words.
 
-    Relations that are not declared are inferred. `strict` makes conflicting ratings problems.
+    Relations that are not declared are inferred. `strict` makes conflicting ratings problems. Of a parallel
+    corpus it says which pairs are dropped on reading.
     """
     report = CheckReport(str(source) if isinstance(source, str | Path) else "rows", strict, shown)
+    named = find_named_corpus(source, split)
+    if named is not None and named[0].kind == "parallel":
+        if relations or text_a or text_b:
+            named[0].require("rated")
+        return check_parallel(report, *named, data_dir=data_dir, max_chars=max_chars)
     try:
         opened = open_source(source, split=split, data_dir=data_dir, fail=ignore)
     except DataError as error:

@@ -1,19 +1,23 @@
-"""Bytes in and out of plain, .gz, .xz and .zst files."""
+"""Bytes in and out of plain, .bz2, .gz, .xz and .zst files."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import lzma
 import shutil
 import tempfile
 import zlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from likewise.errors import FormatError, MissingExtraError, Problem
 
-COMPRESSIONS = (".gz", ".xz", ".zst")
+COMPRESSIONS = (".gz", ".xz", ".zst", ".bz2")
+# The same in words, for messages.
+COMPRESSION_ENDINGS = f"{', '.join(COMPRESSIONS[:-1])} or {COMPRESSIONS[-1]}"
 # What a truncated or damaged compressed stream raises while it is read; ours raises EOFError and OSError.
 STREAM_ERRORS = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
@@ -30,21 +34,14 @@ def split_endings(path: Path) -> tuple[str, str]:
 
 def open_bytes(path: Path) -> BinaryIO:
     """Open a file for reading its decompressed bytes."""
-    compression = split_endings(path)[1]
+    start = _OPENERS[split_endings(path)[1]]
     try:
-        handle = path.open("rb")
+        return start(path)
     except OSError as error:
         problem = Problem(
             str(path), f"cannot be opened ({error.strerror})", "check the path and its permissions"
         )
         raise FormatError([problem]) from None
-    if compression == ".gz":
-        return cast(BinaryIO, _GzipReader(fileobj=handle))
-    if compression == ".xz":
-        return cast(BinaryIO, _XzReader(handle))
-    if compression == ".zst":
-        return cast(BinaryIO, io.BufferedReader(_ZstdReader(handle)))
-    return handle
 
 
 def open_seekable(path: Path) -> BinaryIO:
@@ -76,6 +73,8 @@ def compress(handle: BinaryIO, ending: str) -> BinaryIO:
         return cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=handle, mtime=0))
     if ending == ".xz":
         return cast(BinaryIO, lzma.LZMAFile(handle, "wb"))
+    if ending == ".bz2":
+        return cast(BinaryIO, bz2.BZ2File(handle, "wb"))
     if ending == ".zst":
         return cast(BinaryIO, _zstandard().ZstdCompressor().stream_writer(handle, closefd=False))
     return handle
@@ -87,30 +86,6 @@ def _zstandard() -> Any:
     except ImportError:
         raise MissingExtraError("zstandard", "tables") from None
     return zstandard
-
-
-class _GzipReader(gzip.GzipFile):
-    """A gzip reader that owns its file."""
-
-    def __init__(self, fileobj: BinaryIO) -> None:
-        super().__init__(fileobj=fileobj, mode="rb")
-        self._owned = fileobj
-
-    def close(self) -> None:
-        super().close()
-        self._owned.close()
-
-
-class _XzReader(lzma.LZMAFile):
-    """An xz reader that owns its file."""
-
-    def __init__(self, fileobj: BinaryIO) -> None:
-        super().__init__(fileobj, "rb")
-        self._owned = fileobj
-
-    def close(self) -> None:
-        super().close()
-        self._owned.close()
 
 
 class _ZstdReader(io.RawIOBase):
@@ -151,3 +126,17 @@ class _ZstdReader(io.RawIOBase):
         if not self.closed:
             self._handle.close()
         super().close()
+
+
+def _open_zstd(path: Path) -> BinaryIO:
+    _zstandard()  # if it is missing, no file is left open
+    return cast(BinaryIO, io.BufferedReader(_ZstdReader(path.open("rb"))))
+
+
+_OPENERS: Mapping[str, Callable[[Path], BinaryIO]] = {
+    "": lambda path: path.open("rb"),
+    ".gz": lambda path: cast(BinaryIO, gzip.GzipFile(path)),
+    ".xz": lambda path: cast(BinaryIO, lzma.LZMAFile(path)),
+    ".zst": _open_zstd,
+    ".bz2": lambda path: cast(BinaryIO, bz2.BZ2File(path)),
+}

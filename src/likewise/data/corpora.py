@@ -10,6 +10,7 @@ from pathlib import Path
 
 from likewise.data.catalogue import Corpus, Rating, Split, find_corpus
 from likewise.data.compression import COMPRESSIONS, STREAM_ERRORS, cut_short, open_bytes, split_endings
+from likewise.data.crossing import crossed_table
 from likewise.data.hub import hub_table
 from likewise.data.rows import Fail, Row, Table
 from likewise.data.tables import open_table
@@ -30,12 +31,16 @@ def load_corpus(name: str, split: str | None = None, *, data_dir: Folder = None)
     places = {relation.name: (relation, relation.name) for relation in corpus.relations}
     records = [to_record(row, corpus.texts, places) for row in table]
     if len(records) != part.rows:
-        raise DataError([_wrong_rows(corpus, part, len(records))])
+        raise DataError([wrong_rows(corpus, part, len(records))])
     return records
 
 
 def corpus_table(corpus: Corpus, split: Split, *, data_dir: Folder = None) -> Table:
     """The rows of one split: its texts, its relations by name on the published scale, subset and language."""
+    corpus.require("rated")
+    if split.sides:
+        first, second = (corpus_table(corpus, side, data_dir=data_dir) for side in split.sides)
+        return crossed_table(corpus, split, first, second)
     stored = _stored_table(corpus, split, data_dir)
     parts = [column for text in corpus.texts for column in text.split("+")]
     wanted = (*parts, *(rating.column for rating in corpus.ratings), *split.where)
@@ -54,7 +59,13 @@ def corpus_table(corpus: Corpus, split: Split, *, data_dir: Folder = None) -> Ta
 
 
 def locate(corpus: Corpus, split: Split, data_dir: Folder = None) -> Path | None:
-    """The split's file in `data_dir` or LIKEWISE_DATA, under any compression; None if it is in neither."""
+    """The split's file in `data_dir` or LIKEWISE_DATA, under any compression; None if it is in neither.
+
+    Of a crossed split it is the first side's file, if both are there.
+    """
+    if split.sides:
+        found = [locate(corpus, side, data_dir) for side in split.sides]
+        return found[0] if all(found) else None
     for root in _roots(data_dir):
         if root.is_file() and root.name == Path(split.file).name:
             return root
@@ -66,8 +77,23 @@ def locate(corpus: Corpus, split: Split, data_dir: Folder = None) -> Path | None
     return None
 
 
+def find_file(corpus: Corpus, split: Split, data_dir: Folder = None) -> Path:
+    """The split's file; an error says where it was looked for."""
+    path = locate(corpus, split, data_dir)
+    if path is None:
+        raise DataError([_absent(corpus, split, data_dir)])
+    return path
+
+
+def shown_name(split: Split, path: Path) -> str:
+    """What messages call a split's file: its place in the data folder, with the ending found there."""
+    return str(Path(split.file).with_name(path.name))
+
+
 def verify(corpus: Corpus, split: Split, data_dir: Folder = None) -> list[Problem]:
     """What is wrong with the split's file: absent, unreadable, other rows or another checksum."""
+    if split.sides:
+        return _verify_crossed(corpus, split, data_dir)
     path = locate(corpus, split, data_dir)
     if path is None:
         return [_absent(corpus, split, data_dir)]
@@ -76,16 +102,35 @@ def verify(corpus: Corpus, split: Split, data_dir: Folder = None) -> list[Proble
         with open_bytes(path) as stream:
             while chunk := stream.read(2**20):
                 digest.update(chunk)
-        rows = sum(1 for _ in corpus_table(corpus, split, data_dir=data_dir))
+        rows = _count(corpus, split, data_dir)
     except STREAM_ERRORS as error:
         return [cut_short(str(path), error)]
     except DataError as error:
         return list(error.problems)
-    problems = [] if rows == split.rows else [_wrong_rows(corpus, split, rows)]
+    problems = [] if rows == split.rows else [wrong_rows(corpus, split, rows)]
     if split.sha256 and digest.hexdigest() != split.sha256:
         found = f"sha256 {digest.hexdigest()[:12]}… when decompressed, expected {split.sha256[:12]}…"
         problems.append(Problem(split.file, found, "another version of the corpus: numbers will not compare"))
     return problems
+
+
+def _verify_crossed(corpus: Corpus, split: Split, data_dir: Folder) -> list[Problem]:
+    problems = [problem for side in split.sides for problem in verify(corpus, side, data_dir)]
+    if problems:
+        return problems
+    try:
+        rows = _count(corpus, split, data_dir)
+    except DataError as error:
+        return list(error.problems)
+    return [] if rows == split.rows else [wrong_rows(corpus, split, rows)]
+
+
+def _count(corpus: Corpus, split: Split, data_dir: Folder) -> int:
+    rated = corpus.kind == "rated"
+    table = (
+        corpus_table(corpus, split, data_dir=data_dir) if rated else _stored_table(corpus, split, data_dir)
+    )
+    return sum(1 for _ in table)
 
 
 def _published(corpus: Corpus, split: Split, fields: dict[str, object]) -> dict[str, object]:
@@ -115,7 +160,7 @@ def _move(rating: Rating, cell: object) -> object:
 def _stored_table(corpus: Corpus, split: Split, data_dir: Folder) -> Table:
     path = locate(corpus, split, data_dir)
     if path is not None:
-        return open_table(path, name=str(Path(split.file).with_name(path.name)))
+        return open_table(path, name=shown_name(split, path))
     absent = _absent(corpus, split, data_dir)
     if corpus.hub is None or find_spec("datasets") is None:
         raise DataError([absent])
@@ -137,7 +182,8 @@ def _absent(corpus: Corpus, split: Split, data_dir: Folder) -> Problem:
     return Problem(f"corpus {corpus.name}/{split.name}", found, remedy)
 
 
-def _wrong_rows(corpus: Corpus, split: Split, rows: int) -> Problem:
+def wrong_rows(corpus: Corpus, split: Split, rows: int) -> Problem:
+    """The problem of a file with another number of rows than the catalogue has."""
     found = f"{rows:,} rows, expected {split.rows:,}"
     remedy = "copy or download it again, or read it by its path as a file of your own"
     return Problem(f"corpus {corpus.name}/{split.name}", found, remedy)

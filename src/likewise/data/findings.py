@@ -31,6 +31,9 @@ KINDS: Mapping[str, tuple[Severity, Severity]] = {
     "conflicting ratings": ("warning", "problem"),
     "duplicate row": ("warning", "warning"),
     "same text rated low": ("warning", "warning"),
+    "empty side": ("warning", "warning"),
+    "same text on both sides": ("warning", "warning"),
+    "another language": ("warning", "warning"),
 }
 
 
@@ -104,11 +107,11 @@ class CheckReport:
     findings: list[Finding] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def add(self, kind: str, problem: Problem) -> None:
-        """Count a finding, and keep it if few of its kind were kept so far."""
-        self.counts[kind] += 1
-        if self.counts[kind] <= self.shown:
+    def add(self, kind: str, problem: Problem, *, count: int = 1) -> None:
+        """Count a finding that stands for `count` rows, and keep it if few of its kind were kept so far."""
+        if self.counts[kind] < self.shown:
             self.findings.append(Finding(kind, self.severity(kind), problem))
+        self.counts[kind] += count
 
     def severity(self, kind: str) -> Severity:
         """Whether a kind of finding is a problem or a warning in this check."""

@@ -18,6 +18,7 @@ _MAGIC = {
     b"\x1f\x8b": ("gzip data", "add .gz to its name"),
     b"\xfd7zXZ": ("xz data", "add .xz to its name"),
     b"\x28\xb5\x2f\xfd": ("zstandard data", "add .zst to its name"),
+    **{b"BZh%d1AY&SY" % level: ("bzip2 data", "add .bz2 to its name") for level in range(1, 10)},
     b"PAR1": ("a parquet file", "name it .parquet"),
     b"PK\x03\x04": ("a zip archive or a spreadsheet", "unpack it, or save the sheet as UTF-8 CSV"),
 }

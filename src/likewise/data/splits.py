@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from likewise.data.columns import find_text_columns
+from likewise.data.compression import split_endings
 from likewise.data.keys import text_key
 from likewise.data.rows import Row
 from likewise.data.tables import open_table
@@ -99,7 +100,7 @@ def split_file(
     columns = find_text_columns(table.columns, text_a, text_b, source=path.name)
     records = [_texts_of(row, columns) for row in table]
     part, apart = _assign(records, {"test": test, "dev": dev}, seed)
-    ending = "".join(path.suffixes[-2:] if path.suffix in (".gz", ".xz", ".zst") else path.suffixes[-1:])
+    ending = "".join(split_endings(path))
     folder.mkdir(parents=True, exist_ok=True)
     counts = dict.fromkeys(["train", *(["dev"] if dev else []), "test"], 0)
     with ExitStack() as stack:

@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from likewise.data.compression import STREAM_ERRORS, open_bytes, open_seekable, split_endings
+from likewise.data.compression import (
+    COMPRESSION_ENDINGS,
+    STREAM_ERRORS,
+    open_bytes,
+    open_seekable,
+    split_endings,
+)
 from likewise.data.formats import Parser, parse_csv, parse_jsonl, parse_parquet, parse_tsv
 from likewise.data.hub import hub_table, is_dataset_folder, is_hub_id
 from likewise.data.lines import MAX_LINE
@@ -28,7 +34,7 @@ PARSERS: dict[str, Parser] = {
     ".ndjson": parse_jsonl,
     ".parquet": parse_parquet,
 }
-_EXPECTED = ".csv, .tsv, .jsonl or .parquet, plain or with .gz, .xz or .zst"
+_EXPECTED = f".csv, .tsv, .jsonl or .parquet, plain or with {COMPRESSION_ENDINGS}"
 _COUNTED_BYTES = 64 * 2**20
 
 
@@ -37,10 +43,10 @@ def open_table(
 ) -> Table:
     """Open a table; rows are read as they are asked for, in bounded memory.
 
-    `source` is a path (csv, tsv, jsonl, parquet; .gz, .xz, .zst), "-" for standard input, a pandas frame, a
-    datasets.Dataset, a list of dicts, a list of (a, b) or (a, b, score), or a hub id "owner/name". A row's
-    source is the file's name and the line it starts on. `fail` receives what can be stepped over while the
-    columns are looked for.
+    `source` is a path (csv, tsv, jsonl, parquet; .gz, .xz, .zst, .bz2), "-" for standard input, a pandas
+    frame, a datasets.Dataset, a list of dicts, a list of (a, b) or (a, b, score), or a hub id "owner/name". A
+    row's source is the file's name and the line it starts on. `fail` receives what can be stepped over while
+    the columns are looked for.
     """
     if isinstance(source, str | Path):
         return _open_named(str(source), split, name, fail)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from likewise.data.aside import open_aside, to_json, write_json_aside, write_text_aside
-from likewise.data.compression import compress, split_endings
+from likewise.data.compression import COMPRESSION_ENDINGS, compress, split_endings
 from likewise.data.sinks import SINKS, Sink
 from likewise.errors import UsageError
 
@@ -18,7 +18,7 @@ __all__ = ["TableWriter", "open_aside", "to_json", "write_json_aside", "write_te
 
 
 class TableWriter:
-    """Writes rows to a csv, tsv, jsonl or parquet file, plain or with .gz, .xz or .zst, in a `with` block.
+    """Writes rows to a csv, tsv, jsonl or parquet file, plain or compressed by its ending, in a `with` block.
 
     The file appears under its name only when the block ends well. Columns are those given, or the first
     row's; a key that a row lacks is left empty. CSV and TSV cannot hold a NUL character and TSV, which has no
@@ -29,7 +29,7 @@ class TableWriter:
         self._path = Path(path)
         ending, self._compression = split_endings(self._path)
         if ending not in SINKS:
-            expected = f"{', '.join(SINKS)}, plain or with .gz, .xz or .zst"
+            expected = f"{', '.join(SINKS)}, plain or with {COMPRESSION_ENDINGS}"
             raise UsageError(f"{path}: the ending {ending!r} names no format to write; expected {expected}")
         self._make = SINKS[ending]
         self._columns = None if columns is None else tuple(columns)

@@ -3,10 +3,9 @@
     FOLDER/PRINT/about.json         which encoder: name, width, prompt
     FOLDER/PRINT/*.safetensors      shards: keys N×16 (hash of the text), vectors N×d
 
-PRINT is a hash of everything a vector depends on: weights, modules, prompt, longest text,
-precision. A shard is written
-under another name and renamed, so it is whole or not there; writers never touch each other's shards, so two
-processes may fill one cache, and at worst keep a text twice. Reading maps files into memory.
+PRINT is a hash of everything a vector depends on: weights, modules, prompt, longest text, precision. A
+shard is written under another name and renamed, so it is whole or not there; writers never touch each other's
+shards, so two processes may fill one cache, and at worst keep a text twice. Reading maps files into memory.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from likewise.data.aside import open_aside, write_json_aside
-from likewise.encoders.features import TextFeatures
+from likewise.encoders.features import TextFeatures, default_prompt
 from likewise.encoders.sentence import embedding_width
 from likewise.encoders.vectors import Vectors, encode_texts
 from likewise.errors import DataError, Problem
@@ -54,7 +53,9 @@ def encoder_print(encoder: SentenceTransformer, prompt: str | None = None, preci
     settings: list[object] = [getattr(module, "get_config_dict", dict)() for module in encoder]
     about = [modules, settings, encoder.max_seq_length, prompt, precision]
     digest.update(json.dumps(about, default=str, sort_keys=True).encode())
-    for name, value in sorted(encoder.state_dict().items()):
+    # No pooling mode reads BERT's pooler, and a checkpoint without one is given a new one at every start.
+    read = {name: value for name, value in encoder.state_dict().items() if ".pooler." not in name}
+    for name, value in sorted(read.items()):
         digest.update(name.encode())
         digest.update(value.detach().cpu().contiguous().view(-1).numpy().tobytes())
     return digest.hexdigest()
@@ -83,6 +84,8 @@ class EmbeddingCache:
         folder: str | Path | None = None,
         precision: str = "fp32",
     ) -> None:
+        # The prompt that texts really get, so that another one never finds these vectors.
+        prompt = prompt or default_prompt(encoder)
         self._encoder, self._prompt, self._precision = encoder, prompt, precision
         self.width = embedding_width(encoder)
         self.fingerprint = encoder_print(encoder, prompt, precision)

@@ -18,12 +18,18 @@ _ROWS = ("input_ids", "attention_mask", "token_type_ids")
 _WINDOW = 512
 
 
+def default_prompt(encoder: SentenceTransformer) -> str | None:
+    """What the encoder puts before every text unless it is told otherwise, such as E5's "query: "."""
+    name = encoder.default_prompt_name
+    return encoder.prompts.get(name) or None if name else None
+
+
 class TextFeatures:
     """Model inputs for texts of one encoder, with every distinct text tokenized once."""
 
     def __init__(self, encoder: SentenceTransformer, prompt: str | None = None) -> None:
         self._encoder = encoder
-        self._prompt = prompt
+        self._prompt = prompt or default_prompt(encoder)
         self._rows: dict[str, tuple[Tensor, ...]] = {}
         self._lengths: dict[str, int] = {}
         sample = self._preprocess(["a", "a a"])

@@ -7,13 +7,16 @@ The encoder **is** a `SentenceTransformer`; Likewise adds no wrapper, so what it
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense
 from torch import nn
 
+from likewise.adapters import ACTIVATIONS, Layer
 from likewise.encoders.resolve import resolve
 from likewise.errors import ModelError, UsageError
 
@@ -83,6 +86,35 @@ def freeze_unused(encoder: SentenceTransformer) -> None:
     for name, parameter in encoder.named_parameters():
         if ".pooler." in name:
             parameter.requires_grad_(False)
+
+
+def with_prompt(encoder: SentenceTransformer, prompt: str) -> SentenceTransformer:
+    """Put a prompt before every text from now on; it is saved with the encoder, and read by others too."""
+    encoder.prompts = {**encoder.prompts, "likewise": prompt}
+    encoder.default_prompt_name = "likewise"
+    return encoder
+
+
+def with_layers(encoder: SentenceTransformer, layers: Sequence[Layer]) -> SentenceTransformer:
+    """The encoder with further layers after it, as its own Dense modules, sharing weights."""
+    stock = [_dense(layer) for layer in layers]
+    longer = SentenceTransformer(
+        modules=[*encoder, *stock],
+        device=str(encoder.device),
+        prompts=dict(encoder.prompts),
+        default_prompt_name=encoder.default_prompt_name,
+    )
+    longer.max_seq_length = encoder.max_seq_length
+    return longer
+
+
+def _dense(layer: Layer) -> Dense:
+    width, inputs = layer.weight.shape
+    made = Dense(inputs, width, activation_function=ACTIVATIONS[layer.activation]())
+    with torch.no_grad():
+        made.linear.weight.copy_(layer.weight)
+        made.linear.bias.copy_(layer.bias)
+    return made
 
 
 def without_normalisation(encoder: SentenceTransformer) -> SentenceTransformer:

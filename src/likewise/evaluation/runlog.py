@@ -9,13 +9,19 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from likewise.errors import DataError, Problem
-from likewise.evaluation.results import SuiteResult
 
 LOG_VARIABLE = "LIKEWISE_TEST_LOG"
 DEFAULT_LOG = Path("runs") / "likewise-test-runs.jsonl"
+
+
+class Measured(Protocol):
+    """A result that names its suite and protocol."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready form with `suite` and `protocol`."""
 
 
 def log_path(path: str | Path | None = None) -> Path:
@@ -24,7 +30,7 @@ def log_path(path: str | Path | None = None) -> Path:
 
 
 def log_test_run(
-    result: SuiteResult,
+    result: Measured,
     *,
     model: str,
     fingerprint: str = "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from likewise.errors import Problem, RecipeError
-from likewise.recipes.schema import Recipe, StageSpec
+from likewise.recipes.schema import AnyStage, Recipe, StageSpec
 
 
 def one_by_one(recipe: Recipe) -> dict[str, Recipe]:
@@ -11,7 +11,9 @@ def one_by_one(recipe: Recipe) -> dict[str, Recipe]:
 
     A stage that learns several relations keeps the one asked for; one without it is pre-training and stays.
     """
-    wanted = list(dict.fromkeys(objective.relation for objective in recipe.stage[-1].objective))
+    last = recipe.stage[-1]
+    objectives = last.objective if isinstance(last, StageSpec) else ()
+    wanted = list(dict.fromkeys(objective.relation for objective in objectives))
     if len(wanted) < 2:
         raise RecipeError(
             [
@@ -25,14 +27,16 @@ def one_by_one(recipe: Recipe) -> dict[str, Recipe]:
     made = {}
     for name in wanted:
         stages = tuple(_alone(stage, name, wanted) for stage in recipe.stage)
-        used = {objective.relation for stage in stages for objective in stage.objective}
+        used = {o.relation for stage in stages if isinstance(stage, StageSpec) for o in stage.objective}
         relations = {key: spec for key, spec in recipe.relation.items() if key in used}
         made[name] = recipe.model_copy(update={"stage": stages, "relation": relations})
     return made
 
 
-def _alone(stage: StageSpec, name: str, wanted: list[str]) -> StageSpec:
-    if not any(objective.relation == name for objective in stage.objective):
+def _alone(stage: AnyStage, name: str, wanted: list[str]) -> AnyStage:
+    if not isinstance(stage, StageSpec) or not any(
+        objective.relation == name for objective in stage.objective
+    ):
         return stage
     kept = tuple(o for o in stage.objective if o.relation == name or o.relation not in wanted)
     if len(kept) == 1:  # a weight is a share against the others; alone it would only rescale the loss

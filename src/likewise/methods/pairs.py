@@ -31,8 +31,9 @@ from torch.nn import functional
 from likewise import ranks
 from likewise.encoders.sentence import embedding_width
 from likewise.errors import ModelError, UsageError
-from likewise.heads import PLAIN, ContrastHead, Head, Layers, UnitSpread, make_head
+from likewise.heads import PLAIN, ContrastHead, CosineHead, Head, Layers, UnitSpread, make_head
 from likewise.losses import LOSSES, Loss, anchored, make_loss
+from likewise.methods.multilingual import FrozenPart
 from likewise.pairing import Pairing
 from likewise.records import Codec, Relation
 
@@ -53,6 +54,7 @@ class Objective:
     weight: float = 1.0
     allow_blind: bool = False
     within: str = "data"
+    map: str = "identity"
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -94,6 +96,7 @@ class PairModel(nn.Module):
         self.encoder = encoder
         self.anchor = 0.0  # weight of `losses.anchored`; a stage's setting
         self.weighting: Weighting = "sum"
+        self.frozen: FrozenPart | None = None  # of a model that grew on a frozen encoder
         self.balance = nn.ParameterDict()
         self.heads = nn.ModuleDict()
         self.set_objectives(objectives)
@@ -114,6 +117,8 @@ class PairModel(nn.Module):
             new = make_head(
                 objective.head, pairing.width(width), outputs=objective.outputs(), layers=objective.layers
             ).to(self.encoder.device)
+            if isinstance(new, CosineHead):
+                new.map = objective.map
             refuse_blind_head(objective, pairing, new)
             if key not in heads:
                 heads[key] = _same_shape(kept.get(key), new) or new

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sentence_transformers import SentenceTransformer
 
-from likewise.encoders.sentence import load_encoder, without_normalisation
+from likewise.encoders.sentence import load_encoder, with_prompt, without_normalisation
 from likewise.encoders.words import average_encoder, bilstm_encoder
 from likewise.errors import LikewiseError, Problem, RecipeError
 from likewise.heads import Layers
@@ -43,7 +43,8 @@ def build_objectives(recipe: Recipe, number: int) -> list[Objective]:
     relations = build_relations(recipe)
     problems: list[Problem] = []
     objectives: list[Objective] = []
-    for place, spec in enumerate(recipe.stage[number].objective):
+    stage = recipe.stage[number]
+    for place, spec in enumerate(stage.objective if isinstance(stage, StageSpec) else ()):
         try:
             objectives.append(_objective(relations[spec.relation], spec))
         except LikewiseError as error:
@@ -79,7 +80,8 @@ def build_encoder(
     """The encoder a recipe starts from; `words` limits word-vector vocabularies."""
     if spec.kind == "pretrained":
         encoder = load_encoder(spec.name, device=device, max_length=spec.max_length)
-        return encoder if spec.normalise else without_normalisation(encoder)
+        encoder = encoder if spec.normalise else without_normalisation(encoder)
+        return with_prompt(encoder, spec.prompt) if spec.prompt else encoder
     if not spec.vectors:
         raise RecipeError(
             [

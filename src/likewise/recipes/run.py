@@ -14,16 +14,22 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sentence_transformers import SentenceTransformer
+
 from likewise import ranks
 from likewise.data import write_text_aside
+from likewise.data.parallel import ParallelText
 from likewise.encoders.words import split_words
 from likewise.errors import UsageError
+from likewise.heads import CosineHead
+from likewise.losses import LOSSES
 from likewise.methods.pairs import PairModel
 from likewise.predict import Predictor
 from likewise.recipes.build import build_encoder, build_objectives, build_settings
 from likewise.recipes.devscore import DevSet, check_dev, dev_scorer, settle_cosines
-from likewise.recipes.schema import Recipe
-from likewise.recipes.stages import StageData, load_stage
+from likewise.recipes.frozen import Frozen, run_parallel, run_refine
+from likewise.recipes.schema import ParallelStageSpec, Recipe, RefineStageSpec, StageSpec
+from likewise.recipes.stages import StageData, load_stage, stage_relations
 from likewise.store import save_model
 from likewise.training.callbacks import FitEvent
 from likewise.training.exact import fit_exact
@@ -75,27 +81,25 @@ def _run_in(
     recipe: Recipe, folder: Path | None, work: Path, context: RunContext, *, resume: bool, overwrite: bool
 ) -> RunReport:
     stages = [load_stage(recipe, number, context=context) for number in range(len(recipe.stage))]
-    model = start_model(recipe, stages, context)
+    encoder = start_encoder(recipe, stages, context)
     ranks.wait()  # all have looked at the folders before the first one writes
     if ranks.is_first():
         _open_run(work, recipe, resume=resume)
     ranks.wait()
-    reports: list[dict[str, Any]] = []
-    for number, data in enumerate(stages):
-        if number:
+    # A run in memory cannot be found again.
+    place = _Place(work, resume=resume, resumable=folder is not None)
+    frozen, reports = _run_frozen_stages(recipe, encoder, stages, place, context)
+    first = len(reports)
+    if frozen is None:
+        model = start_model(recipe, encoder)
+    elif first == len(stages):
+        model = settled_model(frozen, stages[-1].dev, precision=context.precision)
+    else:
+        model = start_model(recipe, frozen.finished(), first)
+    for number, stage in pair_stages(recipe):
+        if number > first:
             model.set_objectives(build_objectives(recipe, number))
-        reports.append(
-            _run_stage(
-                recipe,
-                number,
-                model,
-                data,
-                work=work,
-                context=context,
-                resume=resume,
-                resumable=folder is not None,  # a run in memory cannot be found again
-            )
-        )
+        reports.append(_run_stage(recipe, number, stage, model, stages[number], place, context))
     about = {
         "recipe": recipe.model_dump(mode="json"),
         "method": recipe.method,
@@ -114,32 +118,82 @@ def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
     """The plan of a recipe in lines, without training: data, leak filter, steps per stage."""
     lines: list[str] = []
     stages = [load_stage(recipe, number, context=context) for number in range(len(recipe.stage))]
-    model = start_model(recipe, stages, context)
-    for number, data in enumerate(stages):
+    for number, frozen_stage in frozen_stages(recipe):
+        lines += frozen_plan_lines(recipe, number, frozen_stage, stages[number])
+    own = pair_stages(recipe)
+    if own:
+        model = start_model(recipe, start_encoder(recipe, stages, context), own[0][0])
+    for number, stage in own:
         model.set_objectives(build_objectives(recipe, number))
-        lines += plan_lines(recipe, number, model, data, context)
+        lines += plan_lines(recipe, number, stage, model, stages[number])
     return lines
 
 
-def start_model(recipe: Recipe, stages: Sequence[StageData], context: RunContext) -> PairModel:
-    """The model before its first step."""
+def frozen_stages(recipe: Recipe) -> list[tuple[int, ParallelStageSpec | RefineStageSpec]]:
+    """The stages that learn on vectors of the frozen encoder, numbered; they come first."""
+    return [(n, stage) for n, stage in enumerate(recipe.stage) if not isinstance(stage, StageSpec)]
+
+
+def pair_stages(recipe: Recipe) -> list[tuple[int, StageSpec]]:
+    """The stages that train the encoder itself, numbered."""
+    return [(n, stage) for n, stage in enumerate(recipe.stage) if isinstance(stage, StageSpec)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a run keeps its checkpoints, and whether it goes on from some."""
+
+    work: Path
+    resume: bool
+    resumable: bool
+
+    def options(self, number: int) -> dict[str, Any]:
+        return {"run": self.work / f"stage-{number}", "resume": self.resume}
+
+
+def start_encoder(recipe: Recipe, stages: Sequence[StageData], context: RunContext) -> SentenceTransformer:
+    """The encoder before the first step."""
     texts = (text for data in stages for record in data.all_records() for text in record.texts)
     words = (
         split_words(texts) if recipe.encoder.kind != "pretrained" and recipe.encoder.words == "data" else None
     )
-    encoder = build_encoder(recipe.encoder, device=context.device, seed=recipe.seed, words=words)
+    return build_encoder(recipe.encoder, device=context.device, seed=recipe.seed, words=words)
+
+
+def start_model(recipe: Recipe, encoder: SentenceTransformer, number: int = 0) -> PairModel:
+    """An encoder with fresh heads for stage `number`."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
-        return PairModel(encoder, build_objectives(recipe, 0))
+        return PairModel(encoder, build_objectives(recipe, number))
 
 
-def plan_lines(
-    recipe: Recipe, number: int, model: PairModel, data: StageData, context: RunContext
-) -> list[str]:
+def start_frozen(recipe: Recipe, encoder: SentenceTransformer, context: RunContext) -> Frozen:
+    """The frozen encoder that the first stages learn on."""
+    [relation] = stage_relations(recipe, recipe.stage[0]).values()
+    return Frozen(
+        encoder,
+        relation,
+        name=recipe.encoder.name,
+        precision=context.precision,
+        progress=lambda done, total: context.emit(FitEvent("encode", done, total)),
+    )
+
+
+def settled_model(frozen: Frozen, dev: Sequence[DevSet], *, precision: str) -> PairModel:
+    """The model of a recipe whose encoder never moved: it answers by the cosine."""
+    model = PairModel(frozen.finished(), [frozen.objective])
+    model.frozen = frozen.part()
+    settle_cosines(model, dev, precision=precision)
+    head = model.heads[frozen.objective.head_key]
+    if isinstance(head, CosineHead) and not LOSSES[frozen.objective.loss].ranks:
+        head.set_line(*frozen.line)
+    return model
+
+
+def plan_lines(recipe: Recipe, number: int, stage: StageSpec, model: PairModel, data: StageData) -> list[str]:
     """What stage `number` will do, said before it does it."""
-    stage = recipe.stage[number]
     settings = build_settings(stage, seed=recipe.seed)
     steps = plan(model, data.train, settings, data.weights)
     course = (
@@ -148,33 +202,57 @@ def plan_lines(
         else f"  {steps.steps:,} steps, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
         f"{stage.optimiser} at {stage.learning_rate:g}, seed {recipe.seed}"
     )
-    dev = ", ".join(f"{entry.name} {len(entry.records):,}" for entry in data.dev)
     objectives = "; ".join(
         f"{o.relation} by {o.head} + {o.loss}" + (f" ×{o.weight:g}" if o.weight != 1 else "")
         for o in stage.objective
     )
     return [
-        f"stage {number} {stage.name or ''}: {steps.pairs:,} pairs, dev {dev}".replace("  ", " "),
+        f"stage {number} {stage.name}".rstrip() + f": {steps.pairs:,} pairs, dev {_dev_sizes(data)}",
         f"  learns {objectives} ({stage.schedule})",
         course,
         *(f"  {line}" for line in data.leakage),
     ]
 
 
+def frozen_plan_lines(
+    recipe: Recipe, number: int, stage: ParallelStageSpec | RefineStageSpec, data: StageData
+) -> list[str]:
+    """The same for a stage over a frozen encoder."""
+    name = f"stage {number} {stage.name}".rstrip()
+    course = f"at most {stage.epochs:,} epochs, Adam at {stage.learning_rate:g}, seed {recipe.seed}"
+    if isinstance(stage, ParallelStageSpec):
+        pairs = sum(len(text) for text in data.parallel)
+        codes = sorted({code for text in data.parallel for code in (text.language_a, text.language_b)})
+        held = f", rated dev {_dev_sizes(data)}" if data.dev else ""
+        what = f"{pairs:,} translations in {len(codes)} languages ({' '.join(codes)}), "
+        return [
+            f"{name}: {what}{stage.dev_share:.0%} of them dev{held}",
+            f"  splits meaning from language ({stage.form} form), batch {stage.batch_size}, {course}",
+            *(f"  {line}" for line in data.leakage),
+        ]
+    beside = f", beside {sum(len(text) for text in data.parallel):,} translations" if data.parallel else ""
+    return [
+        f"{name}: {len(data.train):,} rated pairs{beside}, dev {_dev_sizes(data)}",
+        f"  refines meaning by {stage.loss}, batch {stage.batch_size}, {course}",
+        *(f"  {line}" for line in data.leakage),
+    ]
+
+
+def _dev_sizes(data: StageData) -> str:
+    return ", ".join(f"{entry.name} {len(entry.records):,}" for entry in data.dev)
+
+
 def _run_stage(
     recipe: Recipe,
     number: int,
+    stage: StageSpec,
     model: PairModel,
     data: StageData,
-    *,
-    work: Path,
+    place: _Place,
     context: RunContext,
-    resume: bool,
-    resumable: bool,
 ) -> dict[str, Any]:
-    for line in plan_lines(recipe, number, model, data, context):
+    for line in plan_lines(recipe, number, stage, model, data):
         context.tell(line)
-    stage = recipe.stage[number]
     if data.dev:
         check_dev(stage, data.dev, model.relations)
     settings = build_settings(
@@ -182,25 +260,63 @@ def _run_stage(
     )
     shared: dict[str, Any] = {
         "settings": settings,
-        "run": work / f"stage-{number}",
         "evaluate": dev_scorer(stage, data.dev, precision=context.precision) if data.dev else None,
         "metric": "score",
-        "resume": resume,
         "emit": context.emit,
+        **place.options(number),
     }
     if stage.optimiser == "exact":
         report = fit_exact(model, data.train, **shared)
     else:
         report = fit(
-            model, data.train, weights=data.weights, groups=data.groups, resumable=resumable, **shared
+            model, data.train, weights=data.weights, groups=data.groups, resumable=place.resumable, **shared
         )
     settle_cosines(model, data.dev, precision=context.precision)
     return _stage_report(stage.name or f"stage {number}", report, data)
 
 
+def _run_frozen_stages(
+    recipe: Recipe,
+    encoder: SentenceTransformer,
+    stages: Sequence[StageData],
+    place: _Place,
+    context: RunContext,
+) -> tuple[Frozen | None, list[dict[str, Any]]]:
+    """Train the stages that leave the encoder as it is; None where a recipe has none."""
+    wanted = frozen_stages(recipe)
+    if not wanted:
+        return None, []
+    frozen, reports = start_frozen(recipe, encoder, context), []
+    for number, stage in wanted:
+        data = stages[number]
+        for line in frozen_plan_lines(recipe, number, stage, data):
+            context.tell(line)
+        shared: dict[str, Any] = {
+            "seed": recipe.seed,
+            "tell": context.tell,
+            "emit": context.emit,
+            "resumable": place.resumable,
+            **place.options(number),
+        }
+        if isinstance(stage, ParallelStageSpec):
+            report = run_parallel(frozen, stage, data, **shared)
+        else:
+            report = run_refine(frozen, stage, data, **shared)
+        reports.append(_stage_report(stage.name or f"stage {number}", report, data))
+    return frozen, reports
+
+
 def _stage_report(name: str, report: FitReport, data: StageData) -> dict[str, Any]:
     prints = {entry.name: _fingerprint(entry) for entry in (DevSet("train", data.train), *data.dev)}
+    prints |= {text.name: _parallel_fingerprint(text) for text in data.parallel}
     return {"name": name, **asdict(report), "leakage": data.leakage, "fingerprints": prints}
+
+
+def _parallel_fingerprint(text: ParallelText) -> str:
+    digest = hashlib.sha256()
+    for pair in text:
+        digest.update(json.dumps(pair, ensure_ascii=False).encode("utf8"))
+    return f"{len(text)} rows sha256:{digest.hexdigest()[:16]}"
 
 
 def _fingerprint(entry: DevSet) -> str:

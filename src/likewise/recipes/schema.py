@@ -6,9 +6,19 @@ once, each with its path in one form, zero-based: `stage.0.learning_rate`.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    NonNegativeFloat,
+    PositiveInt,
+    Tag,
+    field_validator,
+)
 
 from likewise.documents import validate
 
@@ -52,6 +62,7 @@ class EncoderSpec(Part):
     normalise: bool = Field(
         default=True, description="keep the checkpoint's own Normalize module, if it has one"
     )
+    prompt: str = Field(default="", description="put before every text, such as E5's 'query: '")
 
 
 class DataSpec(Part):
@@ -117,6 +128,7 @@ class ObjectiveSpec(Part):
 class StageSpec(Part):
     """Data, objectives, what trains, when it stops."""
 
+    kind: Literal["pairs"] = "pairs"
     name: str = ""
     data: tuple[DataSpec, ...] = Field(min_length=1)
     dev: tuple[DataSpec, ...] = ()
@@ -173,6 +185,122 @@ class StageSpec(Part):
     select: bool = Field(default=True, description="keep the best dev step; otherwise the last")
 
 
+class ParallelSpec(Part):
+    """Sentences and their translations: a named corpus (tatoeba/en-de_train), a file, or two Moses files."""
+
+    source: str | tuple[str, str]
+    languages: tuple[str, str] | None = Field(
+        default=None, description="codes of the two sides; read from names if left out"
+    )
+    columns: tuple[str, str] | None = None
+    limit: int | None = Field(default=None, gt=0, description="rows at most, drawn by the seed")
+
+
+class SplitWeights(Part):
+    """What each term of the first stage weighs; 0 computes and shows it, and learns nothing from it."""
+
+    meaning: NonNegativeFloat = 1.0
+    language: NonNegativeFloat = 1.0
+    identification: NonNegativeFloat = 1.0
+    reconstruction: NonNegativeFloat = 1.0
+    push: NonNegativeFloat = 0.0
+    cross: NonNegativeFloat = 0.0
+
+
+class VectorStageSpec(Part):
+    """What stages over a frozen encoder's cached vectors share."""
+
+    name: str = ""
+    dev: tuple[DataSpec, ...] = Field(default=(), description="rated pairs that are looked at every epoch")
+    filter_against: tuple[str, ...] = Field(
+        default=(), description="evaluation sets whose pairs are dropped from rated data and dev"
+    )
+    allow_leak: bool = Field(default=False, description="keep training pairs that stand in filter_against")
+    select_metric: str = Field(default="pearson", description="of the cosine, on rated dev pairs")
+    epochs: int = Field(default=1000, gt=0, description="at most")
+    min_epochs: int = Field(default=0, ge=0, description="before patience counts")
+    patience: int | None = Field(default=10, gt=0, description="epochs without a better one before stopping")
+    learning_rate: float = Field(default=1e-4, gt=0, description="of Adam")
+    weight_decay: float = Field(default=0.0, ge=0)
+    select: bool = Field(default=True, description="keep the best epoch; otherwise the last")
+
+
+class ParallelStageSpec(VectorStageSpec):
+    """Stage 1 of the multilingual method: meaning and language apart, on parallel text."""
+
+    kind: Literal["parallel"]
+    parallel: tuple[ParallelSpec, ...] = Field(min_length=1)
+    dev_share: float = Field(default=0.2, gt=0, lt=1, description="share of parallel rows kept for dev")
+    form: Literal["paper", "fused"] = Field(
+        default="paper", description="fused: negatives and positives of the batch itself, one product"
+    )
+    start: Literal["random", "identity", "means"] = Field(
+        default="random", description="of the meaning layer; means: without what sets languages apart"
+    )
+    prelayer: Literal["relu", "gelu", "silu", "tanh"] | None = None
+    reversible: bool = Field(default=False, description="l = e − m: nothing to reconstruct")
+    reconstruction: Literal["mean", "sum", "cosine"] = "mean"
+    margin: float = Field(default=0.0, ge=-1, lt=1)
+    weights: SplitWeights = SplitWeights()
+    balance: float = Field(
+        default=1.0,
+        ge=0,
+        le=1,
+        description="language pairs drawn by size^balance: 1 as they lie, 0 all alike",
+    )
+    batch_size: int = Field(default=512, gt=1)
+    select_by: Literal["loss", "rated"] = Field(
+        default="loss", description="loss on parallel dev, or the metric on rated dev"
+    )
+
+
+class RefineStageSpec(VectorStageSpec):
+    """Stage 2 of the multilingual method: meaning sharpened on rated pairs."""
+
+    kind: Literal["refine"]
+    relation: str = ""
+    data: tuple[DataSpec, ...] = Field(min_length=1)
+    hidden: int | None = Field(
+        default=None, gt=0, description="width of the hidden layer; the vector's if empty"
+    )
+    activation: Literal["relu", "gelu", "silu", "tanh"] = "relu"
+    residual: bool = True
+    convolution: int | None = Field(default=None, gt=0, description="kernel of a convolution before it: 3, 5")
+    map: Literal["identity", "affine", "clamp", "sigmoid", "tanh", "arccos"] = Field(
+        default="identity", description="g: from cosine to rating, monotone"
+    )
+    loss: Literal["mse", "l1", "smooth_k2", "translated_relu", "pearson", "cosent"] = "mse"
+    dev_share: float = Field(
+        default=0.1, gt=0, lt=1, description="share of data split off where no dev is given"
+    )
+    parallel: tuple[ParallelSpec, ...] = Field(
+        default=(), description="translations that go on finding each other while ratings are learnt"
+    )
+    align: float = Field(
+        default=0.1, ge=0, description="weight of that: InfoNCE over a batch of translations"
+    )
+    temperature: float = Field(default=0.05, gt=0)
+    align_batch: int = Field(default=256, gt=1, description="translations per step")
+    joint: bool = Field(default=False, description="the first stage's layers learn too")
+    batch_size: int = Field(default=64, gt=1)
+    epochs: int = Field(default=50, gt=0, description="at most")
+    patience: int | None = Field(default=5, gt=0, description="epochs without a better one before stopping")
+
+
+def _kind_of_stage(value: Any) -> str:
+    """Which shape a stage has; pairs where it does not say."""
+    found = value.get("kind", "pairs") if isinstance(value, dict) else getattr(value, "kind", "pairs")
+    return str(found)
+
+
+AnyStage = Annotated[
+    Annotated[StageSpec, Tag("pairs")]
+    | Annotated[ParallelStageSpec, Tag("parallel")]
+    | Annotated[RefineStageSpec, Tag("refine")],
+    Discriminator(_kind_of_stage),
+]
+
+
 class EvaluationSpec(Part):
     """What is measured at the end, by the cosine and, where a head answers, by the head."""
 
@@ -189,7 +317,10 @@ class Recipe(Part):
     seed: int = Field(default=1, ge=0)
     encoder: EncoderSpec = EncoderSpec()
     relation: dict[str, RelationSpec] = Field(min_length=1)
-    stage: tuple[StageSpec, ...] = Field(min_length=1)
+    hold_out: tuple[str, ...] = Field(
+        default=(), description="languages left out of every stage's data, to see what is left of them"
+    )
+    stage: tuple[AnyStage, ...] = Field(min_length=1)
     evaluation: EvaluationSpec = EvaluationSpec()
 
     @field_validator("encoder", mode="before")
@@ -199,24 +330,42 @@ class Recipe(Part):
 
     @field_validator("stage")
     @classmethod
-    def _known_relations(cls, stages: tuple[StageSpec, ...], info: Any) -> tuple[StageSpec, ...]:
+    def _known_relations(cls, stages: tuple[AnyStage, ...], info: Any) -> tuple[AnyStage, ...]:
         known = info.data.get("relation", {})
-        for number, stage in enumerate(stages):
-            for place, objective in enumerate(stage.objective):
-                if known and objective.relation not in known:
-                    raise ValueError(
-                        f"stage.{number}.objective.{place}.relation: {objective.relation!r} "
-                        f"is not one of {', '.join(known)}"
-                    )
+        for path, relation in _relations_of(stages):
+            if known and relation not in known:
+                raise ValueError(f"{path}.relation: {relation!r} is not one of {', '.join(known)}")
         return stages
 
     @field_validator("stage")
     @classmethod
-    def _anchored_to_something(cls, stages: tuple[StageSpec, ...], info: Any) -> tuple[StageSpec, ...]:
-        encoder = info.data.get("encoder")
-        if encoder is not None and encoder.kind == "bilstm" and stages[0].anchor:
+    def _anchored_to_something(cls, stages: tuple[AnyStage, ...], info: Any) -> tuple[AnyStage, ...]:
+        encoder, first = info.data.get("encoder"), stages[0]
+        if encoder is not None and encoder.kind == "bilstm" and isinstance(first, StageSpec) and first.anchor:
             raise ValueError("stage.0.anchor: it would hold the cosines of an untrained encoder; set it to 0")
         return stages
+
+    @field_validator("stage")
+    @classmethod
+    def _frozen_stages_first(cls, stages: tuple[AnyStage, ...]) -> tuple[AnyStage, ...]:
+        kinds = [stage.kind for stage in stages]
+        for number, kind in enumerate(kinds):
+            if kind != "pairs" and "pairs" in kinds[:number]:
+                raise ValueError(
+                    f"stage.{number}.kind: {kind} learns on vectors of a frozen encoder and "
+                    "cannot follow a stage that trains the encoder"
+                )
+        return stages
+
+
+def _relations_of(stages: tuple[AnyStage, ...]) -> Iterator[tuple[str, str]]:
+    """Every relation that a stage names, with its path."""
+    for number, stage in enumerate(stages):
+        if isinstance(stage, StageSpec):
+            for place, objective in enumerate(stage.objective):
+                yield f"stage.{number}.objective.{place}", objective.relation
+        elif isinstance(stage, RefineStageSpec) and stage.relation:
+            yield f"stage.{number}", stage.relation
 
 
 def parse_recipe(data: dict[str, Any], where: str) -> Recipe:

@@ -61,6 +61,7 @@ def stored_relations(
     """Recipe relation → the relation as the source stores it (its own name and range)."""
     named = find_named_corpus(source)
     if named is not None:
+        named[0].require("rated")
         own = {relation.name: relation for relation in named[0].relations}
         found = {
             name: own[spec.columns.get(name, name)]

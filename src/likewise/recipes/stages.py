@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from likewise.data.parallel import ParallelText, read_parallel
 from likewise.data.reading import find_named_corpus
 from likewise.data.splits import split_rows
 from likewise.errors import DataError
@@ -14,9 +15,9 @@ from likewise.evaluation.leakage import filter_overlap
 from likewise.recipes.build import build_relations
 from likewise.recipes.devscore import DevSet
 from likewise.recipes.leakfilter import evaluation_sets
-from likewise.recipes.schema import DataSpec, Recipe
+from likewise.recipes.schema import AnyStage, DataSpec, ParallelStageSpec, Recipe, StageSpec
 from likewise.recipes.sources import load_source
-from likewise.records import Record
+from likewise.records import Record, Relation
 
 if TYPE_CHECKING:
     from likewise.recipes.run import RunContext
@@ -31,6 +32,7 @@ class StageData:
     groups: list[int] | None
     dev: tuple[DevSet, ...]
     leakage: list[str]
+    parallel: tuple[ParallelText, ...] = ()
 
     def all_records(self) -> Iterator[Record]:
         """Training and dev rows."""
@@ -42,10 +44,11 @@ class StageData:
 def load_stage(recipe: Recipe, number: int, *, context: RunContext) -> StageData:
     """Read, map, filter and split the rows of stage `number`."""
     stage = recipe.stage[number]
-    relations = {o.relation: build_relations(recipe)[o.relation] for o in stage.objective}
+    relations = stage_relations(recipe, stage)
+    leakage: list[str] = []
 
     def rows(spec: DataSpec) -> list[Record]:
-        return load_source(
+        found = load_source(
             spec,
             relations,
             data_dir=context.data_dir,
@@ -53,22 +56,24 @@ def load_stage(recipe: Recipe, number: int, *, context: RunContext) -> StageData
             seed=recipe.seed,
             tell=context.tell,
         )
+        return without_languages(found, recipe.hold_out, spec.source, leakage)
 
-    train = [(spec, rows(spec)) for spec in stage.data]
+    parallel = load_translations(recipe, number, context=context, notes=leakage)
+    train = [(spec, rows(spec)) for spec in rated_data(stage)]
     dev = [(spec, rows(spec)) for spec in stage.dev]
-    leakage: list[str] = []
     if stage.filter_against:
-        train, dev, leakage = _filter(recipe, number, train, dev, context)
+        train, dev, lines = _filter(recipe, number, train, dev, context)
+        leakage += lines
     records = [record for _, part in train for record in part]
-    if not records:
+    if not records and not parallel:
         raise DataError(f"stage {number}: no training pairs are left")
     weights = [spec.weight for spec, part in train for _ in part]
     groups = [number for number, (_, part) in enumerate(train) for _ in part]
     names = [short_name(spec.source) for spec, _ in dev]
     if len(set(names)) < len(names):
         names = [f"{spec.source} ({place})" for place, (spec, _) in enumerate(dev)]
-    sets = tuple(DevSet(name, part) for name, (_, part) in zip(names, dev, strict=True))
-    if not sets:
+    sets = tuple(DevSet(name, part) for name, (_, part) in zip(names, dev, strict=True) if part)
+    if not sets and records:
         chosen, clean = split_rows(records, stage.dev_share, recipe.seed)
         sets = (DevSet("split-off dev", [records[row] for row in sorted(chosen)]),)
         kept = [row for row in range(len(records)) if row not in chosen]
@@ -76,7 +81,56 @@ def load_stage(recipe: Recipe, number: int, *, context: RunContext) -> StageData
         weights, groups = [weights[row] for row in kept], [groups[row] for row in kept]
         if not clean:
             leakage.append("dev was split off at random: the rows hang together through shared texts")
-    return StageData(records, weights if len(set(weights)) > 1 else None, groups, sets, leakage)
+    return StageData(
+        records, weights if len(set(weights)) > 1 else None, groups, sets, leakage, tuple(parallel)
+    )
+
+
+def stage_relations(recipe: Recipe, stage: AnyStage) -> dict[str, Relation]:
+    """The relations that a stage's rated rows are read for."""
+    known = build_relations(recipe)
+    if isinstance(stage, StageSpec):
+        return {objective.relation: known[objective.relation] for objective in stage.objective}
+    name = getattr(stage, "relation", "") or next(iter(known))
+    return {name: known[name]}
+
+
+def rated_data(stage: AnyStage) -> tuple[DataSpec, ...]:
+    """A stage's entries of rated training pairs."""
+    return () if isinstance(stage, ParallelStageSpec) else stage.data
+
+
+def without_languages(
+    records: list[Record], held: Sequence[str], source: str, notes: list[str]
+) -> list[Record]:
+    """Rows without a side in a held-out language; what was left out is noted."""
+    if not held:
+        return records
+    kept = [record for record in records if not set(record.language.split("-")) & set(held)]
+    if len(kept) < len(records):
+        notes.append(f"{len(records) - len(kept):,} rows of {source} left out: {', '.join(held)} held out")
+    elif any(not record.language for record in records):
+        notes.append(f"{source} does not say its language: holding out {', '.join(held)} does not touch it")
+    return kept
+
+
+def load_translations(
+    recipe: Recipe, number: int, *, context: RunContext, notes: list[str]
+) -> list[ParallelText]:
+    """The parallel text of a stage, held-out languages left out, what was dropped noted."""
+    found = []
+    for entry in getattr(recipe.stage[number], "parallel", ()):
+        source = entry.source if isinstance(entry.source, str) else tuple(entry.source)
+        text = read_parallel(source, entry.languages, columns=entry.columns, data_dir=context.data_dir)
+        held = {text.language_a, text.language_b} & set(recipe.hold_out)
+        if held:
+            notes.append(f"{text.name} left out: {', '.join(sorted(held))} held out")
+            continue
+        notes += [str(note) for note in text.report.notes]
+        found.append(text.sample(entry.limit, recipe.seed) if entry.limit else text)
+    if not found and getattr(recipe.stage[number], "kind", "") == "parallel":
+        raise DataError(f"stage {number}: no parallel text is left; hold_out covers every pair of languages")
+    return found
 
 
 def short_name(source: str) -> str:
@@ -97,7 +151,8 @@ def _filter(
     """
     stage = recipe.stage[number]
     against = evaluation_sets(stage.filter_against, data_dir=context.data_dir)
-    names = ", ".join(stage.filter_against)
+    many = len(stage.filter_against) > 2
+    names = f"{len(stage.filter_against)} evaluation sets" if many else ", ".join(stage.filter_against)
     lines = []
     kept_train = []
     for spec, part in train:

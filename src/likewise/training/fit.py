@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
@@ -137,7 +138,7 @@ def fit(
     return report
 
 
-def finished_report(model: PairModel, run: Path) -> FitReport | None:
+def finished_report(model: nn.Module, run: Path) -> FitReport | None:
     """The report of a run that is done, its weights loaded; None if it is not."""
     if not (run / "done.json").is_file():
         return None

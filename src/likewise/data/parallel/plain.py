@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from likewise.data.compression import COMPRESSIONS, open_bytes
+from likewise.data.compression import COMPRESSION_ENDINGS, open_bytes, split_endings
 from likewise.data.lines import Lines
 from likewise.data.rows import refuse
 from likewise.errors import FormatError, Problem
@@ -14,15 +14,15 @@ from likewise.errors import FormatError, Problem
 # Texts and their translations as they stand in the file, and the line they stand on.
 RawPairs = Generator[tuple[object, object, int], None, None]
 
-_ARCHIVES = frozenset({".bz2", ".tbz2", ".tar", ".zip", ".7z"})
+_ARCHIVES = frozenset({".tbz2", ".tgz", ".tar", ".zip", ".7z"})
 
 
 @contextmanager
 def open_lines(path: Path, name: str | None = None) -> Iterator[Lines]:
     """The lines of a file, plain or compressed, that stop at the first one that is not UTF-8."""
-    if path.suffix.lower() in _ARCHIVES:
-        remedy = f"unpack it first, or compress it as {', '.join(COMPRESSIONS)}"
-        raise FormatError([Problem(str(path), "archives and bzip2 files are not read", remedy)])
+    if split_endings(path)[0] in _ARCHIVES:
+        remedy = f"unpack it first; single files may be compressed as {COMPRESSION_ENDINGS}"
+        raise FormatError([Problem(str(path), "archives are not read", remedy)])
     with open_bytes(path) as stream:
         yield Lines(stream, name or path.name, refuse)
 

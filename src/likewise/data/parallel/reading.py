@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
+from pathlib import Path
 from typing import Any
 
+from likewise.data.catalogue import Corpus, Split
+from likewise.data.corpora import find_file, shown_name, wrong_rows
 from likewise.data.parallel.detection import find_mismatch
 from likewise.data.parallel.layouts import Columns, Layout, Opened, open_layout
+from likewise.data.reading import find_named_corpus
 from likewise.data.values import MAX_CHARS, find_fault
 from likewise.errors import DataError, Problem
 
@@ -41,13 +46,19 @@ class ReadReport:
         return self.rows - self.dropped.total()
 
     @property
+    def drops(self) -> dict[str, Problem]:
+        """Each reason for which rows were dropped, with how many and the first of them in words."""
+        return {
+            reason: Problem(
+                self.first[reason], f"{reason}: {count:,} of {self.rows:,} rows dropped, this the first"
+            )
+            for reason, count in self.dropped.items()
+        }
+
+    @property
     def notes(self) -> list[Problem]:
         """All that a person should be told, in words: what was dropped, then the warnings."""
-        dropped = [
-            Problem(self.first[reason], f"{reason}: {count:,} of {self.rows:,} rows dropped, this the first")
-            for reason, count in self.dropped.items()
-        ]
-        return dropped + self.warnings
+        return [*self.drops.values(), *self.warnings]
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form."""
@@ -78,6 +89,13 @@ class ParallelText:
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return zip(self.a, self.b, strict=True)
 
+    def sample(self, count: int, seed: int) -> ParallelText:
+        """At most `count` pairs, drawn by the seed, in the order they stand."""
+        if len(self) <= count:
+            return self
+        rows = sorted(random.Random(seed).sample(range(len(self)), count))
+        return replace(self, a=[self.a[row] for row in rows], b=[self.b[row] for row in rows])
+
 
 def read_parallel(
     source: object,
@@ -86,26 +104,35 @@ def read_parallel(
     columns: Columns | None = None,
     layout: Layout = "auto",
     name: str | None = None,
+    data_dir: str | Path | None = None,
     keep_identical: bool = False,
     keep_repeated: bool = False,
     max_chars: int = MAX_CHARS,
 ) -> ParallelText:
-    """Read parallel text in any of the layouts of `likewise.data.parallel.layouts`.
+    """Read parallel text in any of the layouts of `likewise.data.parallel.layouts`, or by its name.
 
     `source` is a file, the two files or the prefix of Moses pairs, the folder or (sentences, links) of
-    Tatoeba's export, or anything that `open_table` takes. `languages` are those of the two sides, in the
-    order wanted; without them they are taken from column names (en, de) or from the endings of Moses files.
-    `columns` names two columns, or numbers them from 1 in a file without a header.
+    Tatoeba's export, anything that `open_table` takes, or a parallel corpus such as "tatoeba/en-de_train",
+    whose file is looked for in `data_dir` or LIKEWISE_DATA and must have its number of rows. `languages` are
+    those of the two sides, in the order wanted; without them they are taken from column names (en, de) or
+    from the endings of Moses files. `columns` names two columns, or numbers them from 1 in a file without a
+    header.
 
     Texts are stripped of white space around them. Rows with an empty side, with the same text on both sides
     and repeated pairs are dropped and counted in the report, which also warns of a side that does not look
     like its language. Anything else that is wrong is an error with file and line.
     """
+    named = _find_named(source, languages)
+    if named is not None:
+        source = find_file(*named, data_dir)
+        name = name or shown_name(named[1], source)
     opened = open_layout(source, languages, columns=columns, layout=layout, name=name)
     report = ReadReport(opened.name)
     a: list[str] = []
     b: list[str] = []
     lines = _read_pairs(opened, a, b, report, keep_identical=keep_identical, max_chars=max_chars)
+    if named is not None and report.rows != named[1].rows:
+        raise DataError([wrong_rows(*named, report.rows)])
     if not keep_repeated:
         _drop_repeated(a, b, lines, opened.files[0], report)
     if not a:
@@ -115,6 +142,23 @@ def read_parallel(
         if warning is not None:
             report.warnings.append(warning)
     return ParallelText(opened.name, opened.languages[0].code, opened.languages[1].code, a, b, report)
+
+
+def _find_named(source: object, languages: Sequence[str] | None) -> tuple[Corpus, Split] | None:
+    """The parallel corpus and split that a source names; None if it is something else."""
+    if not isinstance(source, str) or (languages is not None and _is_prefix(Path(source))):
+        return None
+    named = find_named_corpus(source)
+    if named is not None:
+        named[0].require("parallel")
+    return named
+
+
+def _is_prefix(path: Path) -> bool:
+    """Whether Moses files may begin so: like any file that is there, they win over a corpus."""
+    return path.parent.is_dir() and any(
+        file.name.startswith(f"{path.name}.") for file in path.parent.iterdir()
+    )
 
 
 def _read_pairs(

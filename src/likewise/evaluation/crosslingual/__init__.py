@@ -1,0 +1,23 @@
+"""How well meaning survives a change of language: translated pairs, retrieval, probes, spread."""
+
+from __future__ import annotations
+
+from likewise.evaluation.crosslingual.data import PAIRS, CrosslingualData, load_crosslingual
+from likewise.evaluation.crosslingual.measuring import (
+    CrosslingualResult,
+    evaluate_crosslingual,
+    measure_crosslingual,
+    write_report,
+)
+from likewise.evaluation.crosslingual.views import Views
+
+__all__ = [
+    "PAIRS",
+    "CrosslingualData",
+    "CrosslingualResult",
+    "Views",
+    "evaluate_crosslingual",
+    "load_crosslingual",
+    "measure_crosslingual",
+    "write_report",
+]

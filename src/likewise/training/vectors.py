@@ -1,0 +1,164 @@
+"""fit_vectors: train small layers on vectors that a frozen encoder gave once.
+
+Nothing is tokenized here and a step takes milliseconds, so the loop is plain torch rather than transformers'
+Trainer, whose turn around a step would cost as much as the step. Everything an epoch does is a function of
+(seed, epoch); a checkpoint is written after every epoch, so a killed run goes on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from likewise import ranks
+from likewise.data import write_json_aside
+from likewise.errors import EvaluationError
+from likewise.training.callbacks import FitEvent, RunState, best_file
+from likewise.training.checkpoints import (
+    complete_checkpoints,
+    load_weights,
+    read_state,
+    restore_optimiser,
+    save_weights,
+    write_checkpoint,
+)
+from likewise.training.fit import FitReport, finished_report
+
+
+@dataclass(frozen=True, slots=True)
+class VectorSettings:
+    """One stage's optimisation; every field has the meaning of its recipe key."""
+
+    epochs: int = 1000
+    min_epochs: int = 0
+    patience: int | None = 10
+    learning_rate: float = 1e-4
+    weight_decay: float = 0.0
+    seed: int = 1
+    select: bool = True
+
+
+class VectorTask(Protocol):
+    """What is learnt: batches of an epoch as losses, and numbers on dev of which `score` is to rise."""
+
+    @property
+    def pairs(self) -> int:
+        """The number of training pairs."""
+
+    def losses(self, epoch: int) -> Iterable[Tensor]:
+        """One loss per step of an epoch, computed when asked for."""
+
+    def evaluate(self) -> Mapping[str, float]:
+        """Numbers on dev; `score` chooses the epoch that is kept."""
+
+
+def fit_vectors(
+    module: nn.Module,
+    task: VectorTask,
+    settings: VectorSettings,
+    *,
+    run: Path,
+    resume: bool = False,
+    resumable: bool = True,
+    emit: Callable[[FitEvent], None] = lambda event: None,
+) -> FitReport:
+    """Train a module on a task and leave its best (or last) weights in it.
+
+    Under torchrun every process does the same work on the same numbers, and the first one writes.
+    """
+    run.mkdir(parents=True, exist_ok=True)
+    if resume and (done := finished_report(module, run)):
+        return done
+    started = time.monotonic()
+    optimiser = torch.optim.Adam(
+        [p for p in module.parameters() if p.requires_grad],
+        lr=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+    )
+    state, epoch, step = _restore(module, optimiser, run) if resume else (RunState(), 0, 0)
+    while epoch < settings.epochs and not state.stopped:
+        module.train()
+        for loss in task.losses(epoch):
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            step += 1
+        _refuse_nan(loss, step)
+        epoch += 1
+        module.eval()
+        _select(state, module, task, settings, run, step=step, epoch=epoch, emit=emit)
+        if resumable and ranks.is_first():
+            _checkpoint(run, step, module, optimiser, state, epoch)
+    if state.best_step >= 0 and settings.select:
+        ranks.wait()
+        load_weights(module, best_file(run, state.best_step))
+    report = FitReport(
+        step, task.pairs, time.monotonic() - started, state.best_step, state.best_value, state.history
+    )
+    if ranks.is_first():
+        save_weights(module, run / "final.safetensors")
+        write_json_aside(run / "done.json", asdict(report))
+    ranks.wait()
+    return report
+
+
+def _select(
+    state: RunState,
+    module: nn.Module,
+    task: VectorTask,
+    settings: VectorSettings,
+    run: Path,
+    *,
+    step: int,
+    epoch: int,
+    emit: Callable[[FitEvent], None],
+) -> None:
+    values = {name: float(value) for name, value in task.evaluate().items()}
+    state.history.append({"step": step, "epoch": epoch, **values})
+    emit(FitEvent("evaluate", step, settings.epochs * step // epoch, values))
+    if values["score"] > state.best_value:
+        if ranks.is_first() and settings.select:
+            save_weights(module, best_file(run, step))
+            if state.best_step >= 0:
+                best_file(run, state.best_step).unlink(missing_ok=True)
+        state.best_value, state.best_step, state.since_best = values["score"], step, 0
+        return
+    state.since_best += 1
+    enough = epoch >= settings.min_epochs
+    state.stopped = enough and settings.patience is not None and state.since_best >= settings.patience
+
+
+def _checkpoint(
+    run: Path, step: int, module: nn.Module, optimiser: torch.optim.Optimizer, state: RunState, epoch: int
+) -> None:
+    write_checkpoint(
+        run,
+        step,
+        model=module,
+        optimiser=optimiser,
+        state={"run": asdict(state), "epoch": epoch, "step": step},
+        trainer_state="{}",
+    )
+
+
+def _restore(module: nn.Module, optimiser: torch.optim.Optimizer, run: Path) -> tuple[RunState, int, int]:
+    found = complete_checkpoints(run)[-1:]
+    if not found:
+        return RunState(), 0, 0
+    saved = read_state(found[0])
+    load_weights(module, found[0] / "model.safetensors")
+    restore_optimiser(optimiser, found[0], saved["optimiser"])
+    return RunState(**saved["run"]), int(saved["epoch"]), int(saved["step"])
+
+
+def _refuse_nan(loss: Tensor, step: int) -> None:
+    value = float(loss.detach())
+    if not math.isfinite(value):
+        raise EvaluationError(f"the loss became {value} before step {step}; lower learning_rate")
