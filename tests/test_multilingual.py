@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -45,19 +47,20 @@ def split():
 def batch():
     generator = torch.Generator().manual_seed(2)
     source, target, far_s, far_t, same_s, same_t = torch.randn(6, 4, WIDTH, generator=generator)
-    sides = SplitSides(source, target, torch.tensor([0, 1, 0, 2, 1, 2, 2, 0]))
+    sides = SplitSides(torch.cat([source, target]), torch.tensor([0, 1, 0, 2, 1, 2, 2, 0]))
     return sides, torch.cat([far_s, far_t]), torch.cat([same_s, same_t])
 
 
 def test_terms_are_those_of_the_paper(split, batch):
     sides, far, same = batch
-    terms = {name: number(value) for name, value in split.terms(sides, far, same, SplitLoss()).items()}
+    with torch.no_grad():
+        terms = {name: float(value) for name, value in split.terms(sides, far, same, SplitLoss()).items()}
 
     def layer(name, x):
         linear = getattr(split, name).linear
         return x.numpy() @ linear.weight.detach().numpy().T + linear.bias.detach().numpy()
 
-    e = torch.cat([sides.source, sides.target])
+    e = sides.vectors
     m, lang = layer("meaning", e), layer("language", e)
     m_far, l_same = layer("meaning", far), layer("language", same)
     near = 1 - cos(m[:4], m[4:])
@@ -75,7 +78,9 @@ def test_terms_are_those_of_the_paper(split, batch):
 
 def test_total_is_the_sum_of_four_terms_and_push_is_only_shown(split, batch):
     """METHODS appendix C, item 8."""
-    terms = split.terms(*batch, SplitLoss())
+    assert "push" not in split.terms(*batch, SplitLoss())  # not learnt from, so not computed in a step
+    with torch.no_grad():
+        terms = split.terms(*batch, SplitLoss())
     four = ("meaning", "language", "identification", "reconstruction")
     total = SplitLoss().total(terms)
     assert number(total) == pytest.approx(sum(number(terms[name]) for name in four), rel=1e-6)
@@ -116,8 +121,8 @@ def test_fused_form_equals_the_paper_form_on_the_same_negatives_and_positives(sp
     sides, *_ = batch
     same = _same_in_batch(sides.languages.numpy())
     fused = split.fused_terms(sides, same, SplitLoss())
-    far = torch.cat([sides.source.roll(1, 0), sides.target.roll(1, 0)])
-    paper = split.terms(sides, far, sides.both[same], SplitLoss())
+    far = torch.cat([part.roll(1, 0) for part in sides.vectors.chunk(2)])
+    paper = split.terms(sides, far, sides.vectors[same], SplitLoss())
     assert {k: number(v) for k, v in fused.items()} == pytest.approx({k: number(v) for k, v in paper.items()})
 
 
@@ -429,3 +434,32 @@ def test_shipped_recipe_holds_portuguese_out(name):
     assert read_recipe(name).hold_out == ("pt",)
     assert "-pt" not in text
     assert "pt-" not in text
+
+
+@pytest.mark.slow
+def test_crosslingual_suite_by_the_command_line(world, data_dir):
+    """The whole evaluation of a trained model, its frozen encoder beside it, by a real process."""
+    train(world, "model")
+    command = [sys.executable, "-m", "likewise", "evaluate", str(world / "model"), "--suite", "crosslingual"]
+    command += ["--data-dir", str(data_dir), "--report", str(world / "report"), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=world)
+    result = json.loads(done.stdout)
+    assert [pair["name"] for pair in result["pairs"]][:2] == ["en-en", "en-de"]
+    assert {probe["view"] for probe in result["probes"]} == {"raw", "model", "language"}
+    assert {file.name for file in (world / "report").iterdir()} == {
+        "crosslingual.md",
+        "crosslingual.json",
+        "spread.svg",
+        "spread.png",
+    }
+    # Portuguese text was among the parallel text here, Chinese was not.
+    marks = {pair["name"]: pair["held_out_language"] for pair in result["pairs"]}
+    assert marks["en-pt"] is False
+    assert marks["es-zh"] is True
+
+
+@pytest.mark.realdata
+def test_shipped_recipe_plans_its_real_data(data_dir):
+    lines = running.dry_run(read_recipe("multilingual"), context=running.RunContext(data_dir=data_dir))
+    assert lines[0].startswith("stage 0 meaning: 130,961 translations in 12 languages")
+    assert any("34,433 rated pairs" in line for line in lines)

@@ -13,6 +13,7 @@ import numpy as np
 from likewise.errors import UsageError
 from likewise.evaluation.crosslingual import CrosslingualResult
 from likewise.evaluation.crosslingual import evaluate_crosslingual as measure_languages
+from likewise.evaluation.crosslingual.views import TextVectors
 from likewise.evaluation.protocol import Protocol
 from likewise.evaluation.results import SuiteResult
 from likewise.evaluation.runlog import log_test_run
@@ -165,7 +166,7 @@ def evaluate(
 
     def scorer(pairs: list[tuple[str, str]], relations: list[str]) -> Any:
         if source == "cosine":
-            return predictor.cosines(pairs, progress=progress)
+            return _cosines(predictor, pairs, progress)
         return _head_answers(predictor, pairs, relations, progress)
 
     result = run_suite(chosen, scorer, protocol=protocol, data_dir=folder, keep_predictions=True)
@@ -243,6 +244,16 @@ def _unseen_labels(predictor: Predictor, result: SuiteResult) -> tuple[str, ...]
                 f"({named}); they count as wrong"
             )
     return tuple(lines)
+
+
+def _cosines(
+    predictor: Predictor, pairs: list[tuple[str, str]], progress: Callable[[int], None] | None
+) -> Any:
+    """Cosines of pairs; over a frozen encoder from its cached vectors, which many models share."""
+    if predictor.model.frozen is None:
+        return predictor.cosines(pairs, progress=progress)
+    texts = TextVectors(lambda new: predictor.views(new, progress=progress), [t for p in pairs for t in p])
+    return texts.cosines("model", pairs)
 
 
 def _head_answers(

@@ -42,6 +42,8 @@ class Plan:
         recipe = recipe_from(
             copy.deepcopy(document), where, overrides={**self._plan.base, **changes, "seed": seed}
         )
+        if setting.stages is not None:
+            recipe = recipe.model_copy(update={"stage": recipe.stage[: setting.stages]})
         name = f"{setting.name} {start.name}".strip()
         parts = {name: recipe}
         if setting.each == "relation":

@@ -27,6 +27,7 @@ class Setting(Part):
     grid: dict[str, list[Any]] | None = Field(
         default=None, description="its own grid instead of the experiment's"
     )
+    stages: int | None = Field(default=None, gt=0, description="only the recipe's first stages")
     each: Literal["relation"] | None = Field(
         default=None, description="'relation': one model per relation instead of one for all"
     )

@@ -193,7 +193,7 @@ class ParallelSpec(Part):
         default=None, description="codes of the two sides; read from names if left out"
     )
     columns: tuple[str, str] | None = None
-    limit: int | None = Field(default=None, gt=0, description="rows at most, drawn by the seed")
+    limit: int | None = Field(default=None, gt=0, description="rows at most, a sample that all seeds share")
 
 
 class SplitWeights(Part):

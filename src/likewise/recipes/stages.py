@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from likewise.recipes.run import RunContext
 
 
+# Seeds share the sample of parallel text, and so its vectors in the cache.
+_SAMPLE = 1
+
+
 @dataclass(frozen=True, slots=True)
 class StageData:
     """What one stage trains on and is selected by."""
@@ -127,7 +131,7 @@ def load_translations(
             notes.append(f"{text.name} left out: {', '.join(sorted(held))} held out")
             continue
         notes += [str(note) for note in text.report.notes]
-        found.append(text.sample(entry.limit, recipe.seed) if entry.limit else text)
+        found.append(text.sample(entry.limit, _SAMPLE) if entry.limit else text)
     if not found and getattr(recipe.stage[number], "kind", "") == "parallel":
         raise DataError(f"stage {number}: no parallel text is left; hold_out covers every pair of languages")
     return found

@@ -103,16 +103,17 @@ class ParallelTask:
     def _terms(self, draw: Draw, part: slice) -> dict[str, Tensor]:
         data, rows = self._data, draw.rows[part]
         languages = np.concatenate([data.language_a[rows], data.language_b[rows]])
-        sides = SplitSides(self._at(data.a[rows]), self._at(data.b[rows]), torch.from_numpy(languages))
+        sides = SplitSides(self._at(data.a[rows], data.b[rows]), torch.from_numpy(languages))
         if self._form == "fused":
             return self._split.fused_terms(sides, _same_in_batch(languages), self._loss)
         others = draw.others[part]
-        far = torch.cat([self._at(data.a[others]), self._at(data.b[others])])
-        same = torch.cat([self._at(draw.same_a[part]), self._at(draw.same_b[part])])
+        far = self._at(data.a[others], data.b[others])
+        same = self._at(draw.same_a[part], draw.same_b[part])
         return self._split.terms(sides, far, same, self._loss)
 
-    def _at(self, rows: Rows) -> Tensor:
-        return self._vectors[torch.from_numpy(rows)]
+    def _at(self, first: Rows, second: Rows) -> Tensor:
+        """Vectors of rows, the first above the second."""
+        return self._vectors[torch.from_numpy(np.concatenate([first, second]))]
 
     def _draw(self, rows: Rows, seed: list[int], *, balance: float) -> Draw:
         generator = np.random.default_rng(seed)

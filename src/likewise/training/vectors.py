@@ -81,6 +81,7 @@ def fit_vectors(
         [p for p in module.parameters() if p.requires_grad],
         lr=settings.learning_rate,
         weight_decay=settings.weight_decay,
+        fused=True,
     )
     state, epoch, step = _restore(module, optimiser, run) if resume else (RunState(), 0, 0)
     while epoch < settings.epochs and not state.stopped:

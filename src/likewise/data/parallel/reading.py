@@ -90,7 +90,7 @@ class ParallelText:
         return zip(self.a, self.b, strict=True)
 
     def sample(self, count: int, seed: int) -> ParallelText:
-        """At most `count` pairs, drawn by the seed, in the order they stand."""
+        """At most `count` pairs, a sample by the seed, in the order they stand."""
         if len(self) <= count:
             return self
         rows = sorted(random.Random(seed).sample(range(len(self)), count))
