@@ -436,6 +436,49 @@ def test_shipped_recipe_holds_portuguese_out(name):
     assert "pt-" not in text
 
 
+def counted_letters(texts):
+    """An encoder of another framework: how often each letter stands in a text."""
+    return np.array([[1 + text.count(letter) for letter in "abcdefghilmnoprstuvw"] for text in texts])
+
+
+def test_any_function_is_an_encoder_and_is_asked_for_again(world):
+    predictor = train(world, "model", encoder=counted_letters)
+    pairs = list(zip(sentences(6, 1), sentences(6, 2), strict=True))
+    with pytest.raises(LikewiseError, match=r"grown on the vectors of 'counted_letters'"):
+        likewise.load(world / "model")
+    loaded = likewise.load(world / "model", encoder=counted_letters)
+    wanted = predictor.score(pairs)["similarity"]
+    np.testing.assert_allclose(loaded.score(pairs)["similarity"], wanted, rtol=1e-4, atol=1e-4)
+    texts = [text for pair in pairs for text in pair]
+    raw = counted_letters([f"the {text}" for text in texts])
+    np.testing.assert_allclose(loaded.views(texts)["raw"], raw, rtol=1e-6)
+    with pytest.raises(LikewiseError, match="width"):
+        likewise.load(world / "model", encoder=lambda texts: np.ones((len(texts), 3)))
+
+
+def test_vectors_in_a_file_are_an_encoder(world):
+    lines = [line for file in world.glob("text.*.*") for line in file.read_text().splitlines()]
+    rows = [row.split(",")[:2] for row in (world / "rated.csv").read_text().splitlines()[1:]]
+    texts = list(dict.fromkeys([*lines, *(text for row in rows for text in row)]))
+    np.savez(world / "vectors.npz", texts=np.array(texts), vectors=counted_letters(texts))
+    changes = {"encoder": {"kind": "vectors", "vectors": str(world / "vectors.npz")}}
+    predictor = train(world, "model", overrides=changes)
+    assert predictor.score([tuple(rows[0])])["similarity"].shape == (1,)
+    np.savez(world / "vectors.npz", texts=np.array(texts[:9]), vectors=counted_letters(texts[:9]))
+    with pytest.raises(DataError, match=r"vectors\.npz: no vector for .* texts, the first"):
+        train(world, "other", overrides=changes)
+
+
+def test_a_function_that_gives_nonsense_is_refused(world):
+    with pytest.raises(LikewiseError, match=r"gave shape \(3,\) for 3 texts"):
+        train(world, "model", encoder=lambda texts: np.ones(len(texts)))
+
+
+def test_a_function_cannot_be_trained(world, tiny_pairs):
+    with pytest.raises(RecipeError, match=r"stage\.0: trains the encoder, which is a function"):
+        likewise.train(str(tiny_pairs), encoder=counted_letters)
+
+
 @pytest.mark.slow
 def test_crosslingual_suite_by_the_command_line(world, data_dir):
     """The whole evaluation of a trained model, its frozen encoder beside it, by a real process."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from likewise.encoders.external import TextFunction
 from likewise.errors import UsageError
 from likewise.evaluation.crosslingual import CrosslingualResult
 from likewise.evaluation.crosslingual import evaluate_crosslingual as measure_languages
@@ -42,7 +43,7 @@ def train(
     source: Any,
     output: str | os.PathLike[str] | None = None,
     *,
-    encoder: str | None = None,
+    encoder: str | TextFunction | None = None,
     data: Any = None,
     relations: Sequence[str] = (),
     text_a: str | None = None,
@@ -61,10 +62,11 @@ def train(
     """Train by a recipe (file or shipped name) or on a table of rated pairs (file, frame, dataset, list).
 
     Without `output` the model stays in memory. `overrides` are recipe paths: {"stage.0.learning_rate": 3e-5}.
+    `encoder` replaces the recipe's: a name, or for stages over a frozen encoder any function texts → N×d.
     """
     recipe, tables = make_recipe(
         source,
-        encoder=encoder,
+        encoder=encoder if isinstance(encoder, str) else None,
         data=data,
         relations=relations,
         text_a=text_a,
@@ -79,6 +81,7 @@ def train(
         precision=precision,
         trackers=tuple(trackers),
         tables=tables,
+        encoder=encoder if callable(encoder) else None,
         tell=tell,
         emit=emit,
     )

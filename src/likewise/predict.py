@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from likewise.encoders.cache import EmbeddingCache
+from likewise.encoders.external import TextFunction
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import check_precision
 from likewise.encoders.vectors import DEFAULT_BUDGET, VectorCache, encode_texts
@@ -199,9 +200,13 @@ def load(
     device: str | None = None,
     precision: str = "fp32",
     token_budget: int = DEFAULT_BUDGET,
+    encoder: TextFunction | None = None,
 ) -> Predictor:
-    """Load a Likewise folder, a sentence-transformers or transformers folder, a hub id, or 'default'."""
-    loaded, about = load_model(model, device=device)
+    """Load a Likewise folder, a sentence-transformers or transformers folder, a hub id, or 'default'.
+
+    A model that was grown on a function from texts to vectors is given it again as `encoder`.
+    """
+    loaded, about = load_model(model, device=device, encoder=encoder)
     about["name"] = os.fspath(model)
     return Predictor(loaded, about, precision=precision, token_budget=token_budget)
 

@@ -26,9 +26,12 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense
 
+from likewise.encoders.external import TextFunction, external_encoder, is_external
+from likewise.encoders.features import default_prompt
 from likewise.encoders.resolve import resolve
-from likewise.encoders.sentence import load_encoder
+from likewise.encoders.sentence import load_encoder, with_prompt
 from likewise.encoders.words import padding_of, with_padding
 from likewise.errors import ModelError, UsageError
 from likewise.heads import Layers
@@ -56,9 +59,12 @@ def save_model(
     aside = target.with_name(target.name + ".partial")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
-    with_padding(model.encoder, "safe").save(str(aside), create_model_card=False)
     own = aside / "likewise"
     own.mkdir()
+    if is_external(model.encoder):
+        _save_layers(model.encoder, own / "layers")
+    else:
+        with_padding(model.encoder, "safe").save(str(aside), create_model_card=False)
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.heads.state_dict().items()}
     save_file(weights, own / "heads.safetensors")
     if model.frozen is not None and model.frozen.tensors:
@@ -72,6 +78,7 @@ def save_model(
         "padding": padding_of(model.encoder),
         "objectives": [objective_to_dict(objective) for objective in model.objectives],
         "source": {r.name: objective_source(model.answering(r.name)) for r in model.relations},
+        **({"encoder_function": _function_to_dict(model.encoder)} if is_external(model.encoder) else {}),
         **({"frozen": _frozen_to_dict(model.frozen)} if model.frozen is not None else {}),
         **about,
     }
@@ -84,19 +91,68 @@ def save_model(
 
 
 def load_model(
-    name: str | os.PathLike[str], *, device: str | None = None
+    name: str | os.PathLike[str], *, device: str | None = None, encoder: TextFunction | None = None
 ) -> tuple[PairModel, dict[str, Any]]:
-    """Load a Likewise folder, or any encoder as a raw model that answers `similarity` by cosine."""
-    encoder = load_encoder(name, device=device)
+    """Load a Likewise folder, or any encoder as a raw model that answers `similarity` by cosine.
+
+    A model grown on a function (`external`) is given that function again as `encoder`.
+    """
+    if encoder is not None or (Path(name) / "likewise" / "layers").is_dir():
+        return _load_external(Path(name), encoder)
+    return _load_own(name, load_encoder(name, device=device))
+
+
+def _load_own(name: str | os.PathLike[str], encoder: SentenceTransformer) -> tuple[PairModel, dict[str, Any]]:
     where = Path(resolve(name))
     if not (where / "likewise" / "model.json").is_file():
         return PairModel(encoder, [Objective(RAW_RELATION, "cosine", "mse", floor=-1.0)]).eval(), {
             "raw": True
         }
     document = _read_document(where / "likewise" / "model.json")
+    return _finish(encoder, where, document)
+
+
+def _finish(
+    encoder: SentenceTransformer, where: Path, document: dict[str, Any]
+) -> tuple[PairModel, dict[str, Any]]:
     model = _with_heads(encoder, where, document)
     model.frozen = _read_frozen(where / "likewise" / "language.safetensors", document)
     return model, document
+
+
+def _save_layers(encoder: SentenceTransformer, folder: Path) -> None:
+    """The modules after a function, one folder each; the function itself has no files."""
+    for number, module in enumerate(list(encoder)[1:]):
+        place = folder / f"{number}_Dense"
+        place.mkdir(parents=True)
+        module.save(str(place))
+
+
+def _load_external(where: Path, function: TextFunction | None) -> tuple[PairModel, dict[str, Any]]:
+    document = _read_document(where / "likewise" / "model.json")
+    grown = document.get("encoder_function", {})
+    if function is None:
+        raise ModelError(
+            f"{where} was grown on the vectors of {grown.get('name')!r}, which it does not hold; "
+            "give that function or .npz again: likewise.load(folder, encoder=function)"
+        )
+    base = external_encoder(function)
+    if base.get_embedding_dimension() != grown.get("width"):
+        raise ModelError(
+            f"{where} was grown on vectors of width {grown.get('width')}, "
+            f"this encoder's have {base.get_embedding_dimension()}"
+        )
+    folders = sorted((where / "likewise" / "layers").glob("*_Dense"))
+    layers = [Dense.load(str(folder)) for folder in folders]
+    encoder = SentenceTransformer(modules=[*base, *layers], device="cpu")
+    if grown.get("prompt"):
+        with_prompt(encoder, grown["prompt"])
+    return _finish(encoder, where, document)
+
+
+def _function_to_dict(encoder: SentenceTransformer) -> dict[str, Any]:
+    first = encoder[0]
+    return {"name": first.name, "width": first.width, "prompt": default_prompt(encoder) or ""}
 
 
 def _frozen_to_dict(part: FrozenPart) -> dict[str, Any]:
@@ -201,9 +257,12 @@ def model_card(name: str, document: Mapping[str, Any]) -> str:
             + (f", best dev score {best:.4f} at step {stage['best_step']:,}" if best is not None else "")
         )
         lines += [f"  - {line}" for line in stage.get("leakage", [])]
-    lines += [
-        "",
-        "Loads with `SentenceTransformer` too: heads in `likewise/` are ignored there, and lost on saving.",
-        "",
-    ]
+    lines += ["", _how_it_loads(document), ""]
     return "\n".join(lines)
+
+
+def _how_it_loads(document: Mapping[str, Any]) -> str:
+    if "encoder_function" in document:
+        name = document["encoder_function"]["name"]
+        return f"Holds layers only: load it with the encoder `{name}`, likewise.load(folder, encoder=…)."
+    return "Loads with `SentenceTransformer` too: heads in `likewise/` are ignored there, and lost on saving."

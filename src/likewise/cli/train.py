@@ -97,7 +97,9 @@ def train(
     if ranks.is_first() and (dry_run or not is_recipe(source)):
         (out if dry_run and not as_json else err).print(recipe_toml(recipe), markup=False)
     with TrainingView(shown=ranks.is_first()) as view:
-        context = RunContext(data_dir, device, precision, tuple(tracker or ()), {}, view.tell, view.emit)
+        context = RunContext(
+            data_dir, device, precision, tuple(tracker or ()), tell=view.tell, emit=view.emit
+        )
         if dry_run:
             for line in plan(recipe, context=context):
                 out.print(line, markup=False)

@@ -104,7 +104,8 @@ def with_layers(encoder: SentenceTransformer, layers: Sequence[Layer]) -> Senten
         prompts=dict(encoder.prompts),
         default_prompt_name=encoder.default_prompt_name,
     )
-    longer.max_seq_length = encoder.max_seq_length
+    if encoder.max_seq_length is not None:
+        longer.max_seq_length = encoder.max_seq_length
     return longer
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from sentence_transformers import SentenceTransformer
 
+from likewise.encoders.external import external_encoder
 from likewise.encoders.sentence import load_encoder, with_prompt, without_normalisation
 from likewise.encoders.words import average_encoder, bilstm_encoder
 from likewise.errors import LikewiseError, Problem, RecipeError
@@ -84,12 +85,10 @@ def build_encoder(
         return with_prompt(encoder, spec.prompt) if spec.prompt else encoder
     if not spec.vectors:
         raise RecipeError(
-            [
-                Problem(
-                    "encoder.vectors", f"kind {spec.kind!r} needs word vectors", "name their folder or file"
-                )
-            ]
+            [Problem("encoder.vectors", f"kind {spec.kind!r} needs vectors", "name their folder or file")]
         )
+    if spec.kind == "vectors":
+        return external_encoder(spec.vectors)
     if spec.kind == "bilstm":
         return bilstm_encoder(
             spec.vectors,

@@ -19,8 +19,10 @@ from sentence_transformers import SentenceTransformer
 from likewise import ranks
 from likewise.data import write_text_aside
 from likewise.data.parallel import ParallelText
+from likewise.encoders.external import TextFunction, external_encoder, is_external
+from likewise.encoders.sentence import with_prompt
 from likewise.encoders.words import split_words
-from likewise.errors import UsageError
+from likewise.errors import Problem, RecipeError, UsageError
 from likewise.heads import CosineHead
 from likewise.losses import LOSSES
 from likewise.methods.pairs import PairModel
@@ -45,6 +47,7 @@ class RunContext:
     precision: str = "fp32"
     trackers: tuple[str, ...] = ()
     tables: Mapping[str, object] = field(default_factory=dict)
+    encoder: TextFunction | None = None
     tell: Callable[[str], None] = lambda line: None
     emit: Callable[[FitEvent], None] = lambda event: None
 
@@ -152,12 +155,30 @@ class _Place:
 
 
 def start_encoder(recipe: Recipe, stages: Sequence[StageData], context: RunContext) -> SentenceTransformer:
-    """The encoder before the first step."""
+    """The encoder before the first step: the recipe's, or a function that was handed over."""
+    if context.encoder is not None:
+        return checked_external(recipe, external_encoder(context.encoder))
     texts = (text for data in stages for record in data.all_records() for text in record.texts)
-    words = (
-        split_words(texts) if recipe.encoder.kind != "pretrained" and recipe.encoder.words == "data" else None
-    )
-    return build_encoder(recipe.encoder, device=context.device, seed=recipe.seed, words=words)
+    from_data = recipe.encoder.kind in ("bilstm", "average") and recipe.encoder.words == "data"
+    words = split_words(texts) if from_data else None
+    encoder = build_encoder(recipe.encoder, device=context.device, seed=recipe.seed, words=words)
+    return checked_external(recipe, encoder) if is_external(encoder) else encoder
+
+
+def checked_external(recipe: Recipe, encoder: SentenceTransformer) -> SentenceTransformer:
+    """A function as an encoder, with the recipe's prompt; stages that would train it are refused."""
+    if pair_stages(recipe):
+        number = pair_stages(recipe)[0][0]
+        raise RecipeError(
+            [
+                Problem(
+                    f"stage.{number}",
+                    "trains the encoder, which is a function and cannot be trained",
+                    'use stages of kind "parallel" and "refine"',
+                )
+            ]
+        )
+    return with_prompt(encoder, recipe.encoder.prompt) if recipe.encoder.prompt else encoder
 
 
 def start_model(recipe: Recipe, encoder: SentenceTransformer, number: int = 0) -> PairModel:

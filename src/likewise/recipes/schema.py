@@ -43,12 +43,13 @@ class RelationSpec(Part):
 
 
 class EncoderSpec(Part):
-    """A pretrained checkpoint by name, or word vectors under a BiLSTM or an average."""
+    """A pretrained checkpoint by name, word vectors under a BiLSTM or an average, or vectors of texts."""
 
-    kind: Literal["pretrained", "bilstm", "average"] = "pretrained"
+    kind: Literal["pretrained", "bilstm", "average", "vectors"] = "pretrained"
     name: str = Field(default="default", description="folder, hub id or 'default' (kind pretrained)")
     vectors: str = Field(
-        default="", description="word vectors: folder or .txt/.vec file (kinds bilstm, average)"
+        default="",
+        description="kinds bilstm, average: word vectors, folder or .txt/.vec file; kind vectors: an .npz",
     )
     hidden: int = Field(default=2048, gt=0, description="LSTM units per direction")
     train_vectors: bool = False
