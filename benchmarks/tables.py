@@ -268,6 +268,98 @@ def cost(name: str) -> str:
     return markdown(["setting", "models", "steps", "seconds", "against one relation alone"], rows)
 
 
+def language_pairs(name: str) -> str:
+    """Pearson and Spearman per language pair, the frozen encoder beside them, with averages."""
+    result = read(name)
+    rows = []
+    for pair in result["pairs"]:
+        marks = [word for word in ("pair", "language") if pair[f"held_out_{word}"]]
+        numbers = [pair[key] for key in ("raw_pearson", "pearson", "raw_spearman", "spearman")]
+        rows.append([pair["name"], ", ".join(marks), *compared(numbers, pair["difference"])])
+    for average in result["averages"]:
+        numbers = [average[key]["value"] for key in ("raw_pearson", "pearson", "raw_spearman", "spearman")]
+        label = f"**{average['name']}, mean of {len(average['pairs'])}**"
+        rows.append([label, "", *compared(numbers, average["pearson_difference"])])
+    header = ["pair", "held out", "Pearson, frozen encoder", "Pearson", "difference", "95 % interval"]
+    return markdown([*header, "Spearman, frozen encoder", "Spearman"], rows)
+
+
+def compared(numbers: list[float], difference: dict[str, float]) -> list[str]:
+    """Cells of a row: raw and trained Pearson, their difference with interval, raw and trained Spearman."""
+    raw, trained, *ranks = (f"{value:.2f}" for value in numbers)
+    interval = f"{difference['low']:+.2f} to {difference['high']:+.2f}"
+    return [raw, trained, f"{difference['value']:+.2f}", interval, *ranks]
+
+
+def language_probes(name: str) -> str:
+    """What else the crosslingual evaluation says: retrieval, probes, spread."""
+    result = read(name)
+    everywhere = result["retrieval_averages"][0]
+    label = f"Tatoeba retrieval, {everywhere['languages']} languages, %"
+    rows = [[label, f"{everywhere['raw']:.1f}", f"{everywhere['model']:.1f}", "100"]]
+    views = ("raw", "model")
+    probes = {probe["view"]: probe for probe in result["probes"]}
+    chance = f"{probes['model']['chance']:.0f}"
+    logistic = [f"{probes[view]['accuracy']['value']:.1f}" for view in views]
+    rows.append(["language from the vector, logistic, %", *logistic, chance])
+    rows.append(
+        ["language of the nearest vector, %", *(f"{probes[v]['nearest']:.1f}" for v in views), chance]
+    )
+    spread = {entry["view"]: entry for entry in result["spread"]}
+    rows.append(["deviation of the cosine", *(f"{spread[view]['deviation']:.2f}" for view in views), "–"])
+    return markdown(["", "frozen encoder", "model", "goal"], rows)
+
+
+def languages() -> str:
+    """The README's table: across languages, before and after."""
+    result = read("crosslingual-multilingual")
+    averages = {average["name"]: average for average in result["averages"]}
+    english = next(pair for pair in result["pairs"] if pair["name"] == "en-en")
+    retrieval = result["retrieval_averages"][0]
+    labels = {
+        "cross-lingual": "14 language pairs, Pearson",
+        "held-out pairs": "8 of them without a rated pair, Pearson",
+        "with a held-out language": "2 of them with Portuguese, never seen, Pearson",
+    }
+    rows = [
+        [label, f"{averages[name]['raw_pearson']['value']:.1f}", f"{averages[name]['pearson']['value']:.1f}"]
+        for name, label in labels.items()
+    ]
+    rows.append(["English alone, Pearson", f"{english['raw_pearson']:.1f}", f"{english['pearson']:.1f}"])
+    rows.append(
+        ["Tatoeba retrieval, 30 languages, %", f"{retrieval['raw']:.1f}", f"{retrieval['model']:.1f}"]
+    )
+    return markdown(["", "multilingual-e5-small", "after `multilingual`"], rows)
+
+
+def language_means() -> str:
+    """The trivial baseline: raw cosines, and those with language means subtracted."""
+    result = read("language-means")
+    held = ("en-pl", "en-pt", "en-ru", "ru-de", "fr-es", "es-zh", "zh-ru", "pt-pl")
+    groups = {
+        "14 cross-lingual pairs": [pair for pair in result["pairs"] if pair != "en-en"],
+        "8 held-out pairs": list(held),
+        "en-en": ["en-en"],
+    }
+    ways = ("raw", "means subtracted")
+    keys = [f"{metric} {way}" for metric in ("pearson", "spearman") for way in ways]
+    rows = []
+    for label, pairs in groups.items():
+        means = [sum(result["pairs"][pair][key] for pair in pairs) / len(pairs) for key in keys]
+        rows.append([label, *(f"{100 * value:.2f}" for value in means)])
+    return markdown(["", *(key.capitalize() for key in keys)], rows)
+
+
+def stage_speed() -> str:
+    """Pairs a second of stage 1 from the cache."""
+    result = read("parallel_speed")
+    rows = [
+        [name, f"**{median:,.0f}**", f"{min(result['runs'][name]):,.0f} to {max(result['runs'][name]):,.0f}"]
+        for name, median in result["median"].items()
+    ]
+    return markdown(["form", "pairs/s", "turns"], rows)
+
+
 def advice(name: str) -> str:
     """Joint or single for each relation, and why."""
     rows = [
@@ -300,15 +392,20 @@ def relations() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "headline": headline,
+    "language-means": language_means,
+    "languages": languages,
     "noise": noise,
     "relations": relations,
     "speed": speed,
+    "stage-speed": stage_speed,
 }
 FAMILIES: dict[str, Callable[[str], str]] = {
     "advice": advice,
     "by-start": by_start,
     "cost": cost,
     "experiment": experiment,
+    "language-pairs": language_pairs,
+    "language-probes": language_probes,
     "paper": paper,
     "search": search,
     "tests": tests,

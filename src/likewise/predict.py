@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
 
 from likewise.encoders.cache import EmbeddingCache
 from likewise.encoders.external import TextFunction
 from likewise.encoders.features import TextFeatures
-from likewise.encoders.sentence import check_precision
+from likewise.encoders.sentence import check_precision, with_modules
 from likewise.encoders.vectors import DEFAULT_BUDGET, VectorCache, encode_texts
 from likewise.errors import DataError, Problem, UnknownNameError
 from likewise.methods.pairs import PairModel, objective_source
@@ -123,12 +122,7 @@ class Predictor:
         if part is None:
             return {"model": self.encode(texts, progress=progress)}
         modules = list(self.model.encoder)
-        base = SentenceTransformer(
-            modules=modules[: part.modules],
-            device=str(self.model.encoder.device),
-            prompts=dict(self.model.encoder.prompts),
-            default_prompt_name=self.model.encoder.default_prompt_name,
-        )
+        base = with_modules(self.model.encoder, modules[: part.modules])
         cache = EmbeddingCache(base, name=str(self.about.get("name", "")), precision=self._precision)
         raw = cache.matrix(texts, progress=progress)
         e = torch.from_numpy(np.ascontiguousarray(raw))

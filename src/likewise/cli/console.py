@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,10 +37,12 @@ def quiet_libraries() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    from transformers.utils import logging
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # processes that this one starts are quiet too
+    logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
+    from transformers.utils import logging as advice
 
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
+    advice.disable_progress_bar()
+    advice.set_verbosity_error()
 
 
 def progress_bar(unit: str) -> Progress:

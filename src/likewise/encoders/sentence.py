@@ -97,16 +97,16 @@ def with_prompt(encoder: SentenceTransformer, prompt: str) -> SentenceTransforme
 
 def with_layers(encoder: SentenceTransformer, layers: Sequence[Layer]) -> SentenceTransformer:
     """The encoder with further layers after it, as its own Dense modules, sharing weights."""
-    stock = [_dense(layer) for layer in layers]
-    longer = SentenceTransformer(
-        modules=[*encoder, *stock],
-        device=str(encoder.device),
-        prompts=dict(encoder.prompts),
-        default_prompt_name=encoder.default_prompt_name,
-    )
+    return with_modules(encoder, [*encoder, *(_dense(layer) for layer in layers)])
+
+
+def with_modules(encoder: SentenceTransformer, modules: Sequence[nn.Module]) -> SentenceTransformer:
+    """An encoder of other modules with this one's prompts and longest text."""
+    other = SentenceTransformer(modules=list(modules), device=str(encoder.device))
+    other.prompts, other.default_prompt_name = dict(encoder.prompts), encoder.default_prompt_name
     if encoder.max_seq_length is not None:
-        longer.max_seq_length = encoder.max_seq_length
-    return longer
+        other.max_seq_length = encoder.max_seq_length
+    return other
 
 
 def _dense(layer: Layer) -> Dense:

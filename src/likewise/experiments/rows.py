@@ -53,7 +53,7 @@ def make_row(
         tuple(sum(float(cell["train_seconds"]) for cell in run) for run in runs),
         tuple(None if None in values else max(values) for values in memory),
         _metrics(runs[0]),
-        str(runs[0][0]["recipe"]["stage"][-1]["schedule"]),
+        str(runs[0][0]["recipe"]["stage"][-1].get("schedule", "")),
         len(runs[0]),
         tuple(sum(float(cell["stages"][-1]["seconds"]) for cell in run) for run in runs),
         sum(int(cell["stages"][-1]["steps"]) for cell in runs[0]),
