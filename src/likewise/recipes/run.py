@@ -30,12 +30,13 @@ from likewise.predict import Predictor
 from likewise.recipes.build import build_encoder, build_objectives, build_settings
 from likewise.recipes.devscore import DevSet, check_dev, dev_scorer, settle_cosines
 from likewise.recipes.frozen import Frozen, run_parallel, run_refine
+from likewise.recipes.plans import frozen_plan_lines, plan_lines
 from likewise.recipes.schema import ParallelStageSpec, Recipe, RefineStageSpec, StageSpec
 from likewise.recipes.stages import StageData, load_stage, stage_relations
 from likewise.store import save_model
 from likewise.training.callbacks import FitEvent
 from likewise.training.exact import fit_exact
-from likewise.training.fit import FitReport, check_trackers, fit, plan
+from likewise.training.fit import FitReport, check_trackers, fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,56 +212,6 @@ def settled_model(frozen: Frozen, dev: Sequence[DevSet], *, precision: str) -> P
     if isinstance(head, CosineHead) and not LOSSES[frozen.objective.loss].ranks:
         head.set_line(*frozen.line)
     return model
-
-
-def plan_lines(recipe: Recipe, number: int, stage: StageSpec, model: PairModel, data: StageData) -> list[str]:
-    """What stage `number` will do, said before it does it."""
-    settings = build_settings(stage, seed=recipe.seed)
-    steps = plan(model, data.train, settings, data.weights)
-    course = (
-        "  linear heads solved exactly, the encoder stays as it is"
-        if stage.optimiser == "exact"
-        else f"  {steps.steps:,} steps, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
-        f"{stage.optimiser} at {stage.learning_rate:g}, seed {recipe.seed}"
-    )
-    objectives = "; ".join(
-        f"{o.relation} by {o.head} + {o.loss}" + (f" ×{o.weight:g}" if o.weight != 1 else "")
-        for o in stage.objective
-    )
-    return [
-        f"stage {number} {stage.name}".rstrip() + f": {steps.pairs:,} pairs, dev {_dev_sizes(data)}",
-        f"  learns {objectives} ({stage.schedule})",
-        course,
-        *(f"  {line}" for line in data.leakage),
-    ]
-
-
-def frozen_plan_lines(
-    recipe: Recipe, number: int, stage: ParallelStageSpec | RefineStageSpec, data: StageData
-) -> list[str]:
-    """The same for a stage over a frozen encoder."""
-    name = f"stage {number} {stage.name}".rstrip()
-    course = f"at most {stage.epochs:,} epochs, Adam at {stage.learning_rate:g}, seed {recipe.seed}"
-    if isinstance(stage, ParallelStageSpec):
-        pairs = sum(len(text) for text in data.parallel)
-        codes = sorted({code for text in data.parallel for code in (text.language_a, text.language_b)})
-        held = f", rated dev {_dev_sizes(data)}" if data.dev else ""
-        what = f"{pairs:,} translations in {len(codes)} languages ({' '.join(codes)}), "
-        return [
-            f"{name}: {what}{stage.dev_share:.0%} of them dev{held}",
-            f"  splits meaning from language ({stage.form} form), batch {stage.batch_size}, {course}",
-            *(f"  {line}" for line in data.leakage),
-        ]
-    beside = f", beside {sum(len(text) for text in data.parallel):,} translations" if data.parallel else ""
-    return [
-        f"{name}: {len(data.train):,} rated pairs{beside}, dev {_dev_sizes(data)}",
-        f"  refines meaning by {stage.loss}, batch {stage.batch_size}, {course}",
-        *(f"  {line}" for line in data.leakage),
-    ]
-
-
-def _dev_sizes(data: StageData) -> str:
-    return ", ".join(f"{entry.name} {len(entry.records):,}" for entry in data.dev)
 
 
 def _run_stage(
