@@ -32,7 +32,7 @@ from likewise.recipes.devscore import DevSet, check_dev, dev_scorer, settle_cosi
 from likewise.recipes.frozen import Frozen, run_parallel, run_refine
 from likewise.recipes.plans import frozen_plan_lines, plan_lines
 from likewise.recipes.schema import ParallelStageSpec, Recipe, RefineStageSpec, StageSpec
-from likewise.recipes.stages import StageData, load_stage, stage_relations
+from likewise.recipes.stages import StageData, load_stages, stage_relations
 from likewise.store import save_model
 from likewise.training.callbacks import FitEvent
 from likewise.training.exact import fit_exact
@@ -84,7 +84,7 @@ def run_recipe(
 def _run_in(
     recipe: Recipe, folder: Path | None, work: Path, context: RunContext, *, resume: bool, overwrite: bool
 ) -> RunReport:
-    stages = [load_stage(recipe, number, context=context) for number in range(len(recipe.stage))]
+    stages = load_stages(recipe, context=context)
     encoder = start_encoder(recipe, stages, context)
     ranks.wait()  # all have looked at the folders before the first one writes
     if ranks.is_first():
@@ -121,7 +121,7 @@ def _run_in(
 def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
     """The plan of a recipe in lines, without training: data, leak filter, steps per stage."""
     lines: list[str] = []
-    stages = [load_stage(recipe, number, context=context) for number in range(len(recipe.stage))]
+    stages = load_stages(recipe, context=context)
     for number, frozen_stage in frozen_stages(recipe):
         lines += frozen_plan_lines(recipe, number, frozen_stage, stages[number])
     own = pair_stages(recipe)

@@ -15,7 +15,7 @@ from likewise.evaluation.leakage import filter_overlap
 from likewise.recipes.build import build_relations
 from likewise.recipes.devscore import DevSet
 from likewise.recipes.leakfilter import evaluation_sets
-from likewise.recipes.schema import AnyStage, DataSpec, ParallelStageSpec, Recipe, StageSpec
+from likewise.recipes.schema import AnyStage, DataSpec, ParallelSpec, ParallelStageSpec, Recipe, StageSpec
 from likewise.recipes.sources import load_source
 from likewise.records import Record, Relation
 
@@ -45,8 +45,16 @@ class StageData:
             yield from entry.records
 
 
-def load_stage(recipe: Recipe, number: int, *, context: RunContext) -> StageData:
-    """Read, map, filter and split the rows of stage `number`."""
+def load_stages(recipe: Recipe, *, context: RunContext) -> list[StageData]:
+    """The rows of every stage; parallel text that several stages name is read once."""
+    read: dict[ParallelSpec, ParallelText] = {}
+    return [load_stage(recipe, number, read, context=context) for number in range(len(recipe.stage))]
+
+
+def load_stage(
+    recipe: Recipe, number: int, read: dict[ParallelSpec, ParallelText], *, context: RunContext
+) -> StageData:
+    """Read, map, filter and split the rows of stage `number`; parallel text is kept in `read`."""
     stage = recipe.stage[number]
     relations = stage_relations(recipe, stage)
     leakage: list[str] = []
@@ -62,7 +70,7 @@ def load_stage(recipe: Recipe, number: int, *, context: RunContext) -> StageData
         )
         return without_languages(found, recipe.hold_out, spec.source, leakage)
 
-    parallel = load_translations(recipe, number, context=context, notes=leakage)
+    parallel = load_translations(recipe, number, read, context=context, notes=leakage)
     train = [(spec, rows(spec)) for spec in rated_data(stage)]
     dev = [(spec, rows(spec)) for spec in stage.dev]
     if stage.filter_against:
@@ -119,19 +127,29 @@ def without_languages(
 
 
 def load_translations(
-    recipe: Recipe, number: int, *, context: RunContext, notes: list[str]
+    recipe: Recipe,
+    number: int,
+    read: dict[ParallelSpec, ParallelText],
+    *,
+    context: RunContext,
+    notes: list[str],
 ) -> list[ParallelText]:
     """The parallel text of a stage, held-out languages left out, what was dropped noted."""
     found = []
     for entry in getattr(recipe.stage[number], "parallel", ()):
-        source = entry.source if isinstance(entry.source, str) else tuple(entry.source)
-        text = read_parallel(source, entry.languages, columns=entry.columns, data_dir=context.data_dir)
+        new = entry not in read
+        if new:
+            text = read_parallel(
+                entry.source, entry.languages, columns=entry.columns, data_dir=context.data_dir
+            )
+            read[entry] = text.sample(entry.limit, _SAMPLE) if entry.limit else text
+        text = read[entry]
         held = {text.language_a, text.language_b} & set(recipe.hold_out)
         if held:
             notes.append(f"{text.name} left out: {', '.join(sorted(held))} held out")
             continue
-        notes += [str(note) for note in text.report.notes]
-        found.append(text.sample(entry.limit, _SAMPLE) if entry.limit else text)
+        notes += [str(note) for note in text.report.notes] if new else []
+        found.append(text)
     if not found and getattr(recipe.stage[number], "kind", "") == "parallel":
         raise DataError(f"stage {number}: no parallel text is left; hold_out covers every pair of languages")
     return found
