@@ -39,6 +39,8 @@ SHRINKING = {
     "stage.0.weighting": "uncertainty",
     "stage.0.evaluate_every": 2,
 }
+# A running mean of the weights is what dev sees and what is kept.
+AVERAGED = {**PLAIN, "stage.0.average": 0.9}
 STEPS = sorted(random.Random(7).sample(range(2, 27), 3))
 
 
@@ -74,7 +76,12 @@ def weights_of(folder):
 def undisturbed(launch, tmp_path_factory):
     """Weights of runs that nobody killed, by settings."""
     results = {}
-    for name, settings in (("plain", PLAIN), ("stopping", STOPPING), ("shrinking", SHRINKING)):
+    for name, settings in (
+        ("plain", PLAIN),
+        ("stopping", STOPPING),
+        ("shrinking", SHRINKING),
+        ("averaged", AVERAGED),
+    ):
         folder = tmp_path_factory.mktemp(name)
         assert launch(folder, settings) == 0
         results[name] = weights_of(folder)
@@ -114,6 +121,14 @@ def test_resume_with_rates_that_shrink(launch, undisturbed, tmp_path):
     assert launch(tmp_path, SHRINKING, die_in_step=11) == -signal.SIGKILL
     assert launch(tmp_path, SHRINKING, resume=True) == 0
     assert_same(weights_of(tmp_path), undisturbed["shrinking"])
+
+
+def test_resume_with_averaged_weights(launch, undisturbed, tmp_path):
+    assert launch(tmp_path, AVERAGED, die_in_step=14) == -signal.SIGKILL
+    assert launch(tmp_path, AVERAGED, resume=True) == 0
+    assert_same(weights_of(tmp_path), undisturbed["averaged"])
+    plain = undisturbed["plain"]
+    assert any(weights_of(tmp_path)[name].tobytes() != plain[name].tobytes() for name in plain)
 
 
 def test_resume_twice_killed(launch, undisturbed, tmp_path):

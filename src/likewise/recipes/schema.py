@@ -177,6 +177,9 @@ class StageSpec(Part):
         ge=0,
         description="weight that holds unrated cosines of a batch where the starting encoder had them",
     )
+    average: float = Field(
+        default=0.0, ge=0, lt=1, description="decay of a running mean of the weights, which is kept; 0 is off"
+    )
     freeze: tuple[str, ...] = ()
     evaluate_every: int | None = Field(default=None, gt=0, description="steps; once per epoch if empty")
     save_every: int | None = Field(default=None, gt=0, description="steps between checkpoints")

@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from likewise import ranks
 from likewise.errors import EvaluationError
 from likewise.methods.pairs import PairModel
 from likewise.methods.relations import SHRINK, infersent_stops
+from likewise.training.averaging import WeightAverage
 from likewise.training.checkpoints import (
+    AVERAGE,
     complete_checkpoints,
     read_state,
     restore_optimiser,
@@ -100,6 +104,7 @@ class SelectAndSave(TrainerCallback):
         self._total, self._evaluate_every, self._save_every = total, evaluate_every, save_every
         self._evaluate, self._metric = evaluate, metric
         self._resume, self._writes, self._emit = resume, writes, emit
+        self.average = WeightAverage(model, settings.average) if settings.average else None
         self.log: Callable[[dict[str, float]], None] = lambda values: None
 
     def on_train_begin(
@@ -118,6 +123,8 @@ class SelectAndSave(TrainerCallback):
         restore_optimiser(optimizer, self._resume, saved["optimiser"])
         lr_scheduler.load_state_dict(saved["rate_schedule"])
         self.state = RunState(**saved["run"])
+        if self.average is not None:
+            self.average.restore(load_file(self._resume / AVERAGE))
 
     def on_step_end(
         self,
@@ -131,9 +138,12 @@ class SelectAndSave(TrainerCallback):
         """Evaluate and checkpoint when due."""
         step = state.global_step
         last = step >= self._total
+        if self.average is not None:
+            self.average.update(step)
         if self._evaluate is not None and (last or step % self._evaluate_every == 0):
             before, due = self.state.shrinks, control.should_log
-            self._select(step)
+            with nullcontext() if self.average is None else self.average.in_place():
+                self._select(step)
             control.should_log = due  # logging the dev numbers took the step's own turn to log its loss
             if self.state.shrinks > before:
                 self._shrink(optimizer)
@@ -202,6 +212,7 @@ class SelectAndSave(TrainerCallback):
             optimiser=optimiser,
             state={"run": asdict(self.state), "rate_schedule": lr_scheduler.state_dict()},
             trainer_state=aside.read_text(encoding="utf8"),
+            average=None if self.average is None else self.average.state(),
         )
         aside.unlink()
         self._drop_old_bests()

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from likewise.errors import ModelError
 
+AVERAGE = "average.safetensors"
 MARKER = "COMPLETE"
 KEPT = 2
 
@@ -45,6 +46,7 @@ def write_checkpoint(
     optimiser: torch.optim.Optimizer,
     state: Mapping[str, Any],
     trainer_state: str,
+    average: Mapping[str, Tensor] | None = None,
 ) -> Path:
     """Write one checkpoint aside, mark it complete, rename it into place, drop the oldest beyond KEPT."""
     aside = run / f"writing-{step:08d}"
@@ -53,6 +55,8 @@ def write_checkpoint(
     save_weights(model, aside / "model.safetensors")
     tensors, values = flatten_optimiser(optimiser.state_dict())
     save_file(tensors, aside / "optimizer.safetensors")
+    if average is not None:
+        save_file(dict(average), aside / AVERAGE)
     (aside / "state.json").write_text(json.dumps({**state, "optimiser": values}), encoding="utf8")
     (aside / "trainer_state.json").write_text(trainer_state, encoding="utf8")
     (aside / MARKER).write_text(str(step), encoding="utf8")

@@ -120,6 +120,8 @@ def fit(
         seeder = SeedSteps(sampler, settings, updates, arguments.process_index)
         _train(model, loader, arguments, settings, total, updates, seeder, keeper, found)
         finished = keeper.state
+        if keeper.average is not None:
+            keeper.average.leave()
     if finished.best_step >= 0 and settings.select:
         ranks.wait()
         load_weights(model, best_file(run, finished.best_step))

@@ -28,6 +28,7 @@ class FitSettings:
     warmup: float = 0.1
     clip: float = 1.0
     anchor: float = 0.0
+    average: float = 0.0
     accumulation: int = 1
     order: Order = "length"
     token_budget: int | None = None
