@@ -294,9 +294,9 @@ def compared(numbers: list[float], difference: dict[str, float]) -> list[str]:
 def language_probes(name: str) -> str:
     """What else the crosslingual evaluation says: retrieval, probes, spread."""
     result = read(name)
-    everywhere = result["retrieval_averages"][0]
-    label = f"Tatoeba retrieval, {everywhere['languages']} languages, %"
-    rows = [[label, f"{everywhere['raw']:.1f}", f"{everywhere['model']:.1f}", "100"]]
+    unseen = unseen_retrieval(result)
+    label = f"Tatoeba retrieval, {unseen['languages']} languages never seen, %"
+    rows = [[label, f"{unseen['raw']:.1f}", f"{unseen['model']:.1f}", "100"]]
     views = ("raw", "model")
     probes = {probe["view"]: probe for probe in result["probes"]}
     chance = f"{probes['model']['chance']:.0f}"
@@ -310,12 +310,20 @@ def language_probes(name: str) -> str:
     return markdown(["", "frozen encoder", "model", "goal"], rows)
 
 
+def unseen_retrieval(result: dict[str, Any]) -> dict[str, Any]:
+    """Retrieval in languages without training text: test pairs of the others stand in part in that text."""
+    found: dict[str, Any] = next(
+        average for average in result["retrieval_averages"] if average["name"] == "held-out languages"
+    )
+    return found
+
+
 def languages() -> str:
     """The README's table: across languages, before and after."""
     result = read("crosslingual-multilingual")
     averages = {average["name"]: average for average in result["averages"]}
     english = next(pair for pair in result["pairs"] if pair["name"] == "en-en")
-    retrieval = result["retrieval_averages"][0]
+    retrieval = unseen_retrieval(result)
     labels = {
         "cross-lingual": "14 language pairs, Pearson",
         "held-out pairs": "8 of them without a rated pair, Pearson",
@@ -326,9 +334,8 @@ def languages() -> str:
         for name, label in labels.items()
     ]
     rows.append(["English alone, Pearson", f"{english['raw_pearson']:.1f}", f"{english['pearson']:.1f}"])
-    rows.append(
-        ["Tatoeba retrieval, 30 languages, %", f"{retrieval['raw']:.1f}", f"{retrieval['model']:.1f}"]
-    )
+    label = f"Tatoeba retrieval, {retrieval['languages']} languages never seen, %"
+    rows.append([label, f"{retrieval['raw']:.1f}", f"{retrieval['model']:.1f}"])
     return markdown(["", "multilingual-e5-small", "after `multilingual`"], rows)
 
 
