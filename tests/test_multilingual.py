@@ -16,12 +16,14 @@ from safetensors.numpy import load_file
 from sentence_transformers import SentenceTransformer
 
 import likewise
+from likewise.data import text_key
 from likewise.data.parallel import read_parallel
 from likewise.errors import DataError, LikewiseError, RecipeError
 from likewise.methods.multilingual import PAPER_WEIGHTS, CosineMap, MeaningSplit, SplitLoss, SplitSides
 from likewise.recipes import run as running
 from likewise.recipes.frozen import language_means
 from likewise.recipes.reading import named_document, read_recipe, recipe_from
+from likewise.recipes.stages import load_stages
 from likewise.training.parallel import ParallelTask, ParallelVectors, _same_in_batch, balanced_rows
 
 WIDTH, LANGUAGES = 6, 3
@@ -499,6 +501,21 @@ def test_crosslingual_suite_by_the_command_line(world, data_dir):
     marks = {pair["name"]: pair["held_out_language"] for pair in result["pairs"]}
     assert marks["en-pt"] is False
     assert marks["es-zh"] is True
+
+
+@pytest.mark.realdata
+def test_translations_are_filtered_against_a_retrieval_test(data_dir):
+    """Tatoeba's training text and LASER's retrieval test share sentences."""
+    first = {"stage.0.parallel": [{"source": "tatoeba/en-ar_train", "limit": 10_000}], "stage.0.dev": []}
+    recipe = read_recipe("multilingual", overrides={**first, "stage.0.filter_against": ["tatoeba_laser"]})
+    recipe = recipe.model_copy(update={"stage": recipe.stage[:1]})
+    [data] = load_stages(recipe, context=running.RunContext(data_dir=data_dir))
+    test = read_parallel("tatoeba_laser/ar-en_test", data_dir=data_dir)
+    keys = {text_key(line) for line in (*test.a, *test.b)}
+    assert not any(text_key(line) in keys for text in data.parallel for line in (*text.a, *text.b))
+    [line] = [line for line in data.leakage if line.startswith("leak filter")]
+    assert "of 10,000 tatoeba/en-ar_train" in line or "others have a side in tatoeba_laser" in line
+    assert len(data.parallel[0]) < 9_800
 
 
 @pytest.mark.realdata

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from likewise.data import load
+from likewise.data import corpus_names, find_corpus, load, text_key
+from likewise.data.parallel import parallel_names, read_parallel
 from likewise.evaluation.suites import SUITES
 from likewise.evaluation.tasks import load_task
 from likewise.records import Record
@@ -20,3 +21,19 @@ def evaluation_sets(names: Sequence[str], *, data_dir: str | Path | None = None)
         else:
             sets[name] = load(name, relations=(), data_dir=data_dir)
     return sets
+
+
+def is_parallel(name: str) -> bool:
+    """Whether an evaluation set is parallel text: translations are filtered against such, rated pairs not."""
+    head = name.partition("/")[0]
+    return head in corpus_names() and find_corpus(head).kind == "parallel"
+
+
+def parallel_keys(names: Sequence[str], *, data_dir: Path | str | None) -> set[str]:
+    """Overlap keys of all texts of the parallel sets among these; a corpus without a split is all of it."""
+    keys: set[str] = set()
+    for name in filter(is_parallel, names):
+        for part in [name] if "/" in name else parallel_names(name):
+            text = read_parallel(part, data_dir=data_dir)
+            keys.update(text_key(line) for line in (*text.a, *text.b))
+    return keys

@@ -14,7 +14,7 @@ from likewise.errors import DataError
 from likewise.evaluation.leakage import filter_overlap
 from likewise.recipes.build import build_relations
 from likewise.recipes.devscore import DevSet
-from likewise.recipes.leakfilter import evaluation_sets
+from likewise.recipes.leakfilter import evaluation_sets, is_parallel, parallel_keys
 from likewise.recipes.schema import AnyStage, DataSpec, ParallelSpec, ParallelStageSpec, Recipe, StageSpec
 from likewise.recipes.sources import load_source
 from likewise.records import Record, Relation
@@ -73,7 +73,7 @@ def load_stage(
     parallel = load_translations(recipe, number, read, context=context, notes=leakage)
     train = [(spec, rows(spec)) for spec in rated_data(stage)]
     dev = [(spec, rows(spec)) for spec in stage.dev]
-    if stage.filter_against:
+    if rated_against(stage):
         train, dev, lines = _filter(recipe, number, train, dev, context)
         leakage += lines
     records = [record for _, part in train for record in part]
@@ -112,6 +112,11 @@ def rated_data(stage: AnyStage) -> tuple[DataSpec, ...]:
     return () if isinstance(stage, ParallelStageSpec) else stage.data
 
 
+def rated_against(stage: AnyStage) -> list[str]:
+    """The evaluation sets of rated pairs that a stage is filtered against."""
+    return [name for name in stage.filter_against if not is_parallel(name)]
+
+
 def without_languages(
     records: list[Record], held: Sequence[str], source: str, notes: list[str]
 ) -> list[Record]:
@@ -136,6 +141,8 @@ def load_translations(
 ) -> list[ParallelText]:
     """The parallel text of a stage, held-out languages left out, what was dropped noted."""
     found = []
+    against = [name for name in recipe.stage[number].filter_against if is_parallel(name)]
+    keys = parallel_keys(against, data_dir=context.data_dir)
     for entry in getattr(recipe.stage[number], "parallel", ()):
         new = entry not in read
         if new:
@@ -149,7 +156,13 @@ def load_translations(
             notes.append(f"{text.name} left out: {', '.join(sorted(held))} held out")
             continue
         notes += [str(note) for note in text.report.notes] if new else []
-        found.append(text)
+        clean = text.without(keys) if keys else text
+        if keys:
+            notes.append(
+                f"leak filter: {len(clean):,} of {len(text):,} {text.name} rows kept, "
+                f"others have a side in {', '.join(against)}"
+            )
+        found.append(clean)
     if not found and getattr(recipe.stage[number], "kind", "") == "parallel":
         raise DataError(f"stage {number}: no parallel text is left; hold_out covers every pair of languages")
     return found
@@ -172,9 +185,9 @@ def _filter(
     Dev always, training unless the recipe allows the leak.
     """
     stage = recipe.stage[number]
-    against = evaluation_sets(stage.filter_against, data_dir=context.data_dir)
-    many = len(stage.filter_against) > 2
-    names = f"{len(stage.filter_against)} evaluation sets" if many else ", ".join(stage.filter_against)
+    chosen = rated_against(stage)
+    against = evaluation_sets(chosen, data_dir=context.data_dir)
+    names = f"{len(chosen)} evaluation sets" if len(chosen) > 2 else ", ".join(chosen)
     lines = []
     kept_train = []
     for spec, part in train:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import compress
@@ -14,6 +14,7 @@ from typing import Any
 
 from likewise.data.catalogue import Corpus, Split
 from likewise.data.corpora import find_file, shown_name, wrong_rows
+from likewise.data.keys import text_key
 from likewise.data.parallel.detection import find_mismatch
 from likewise.data.parallel.layouts import Columns, Layout, Opened, open_layout
 from likewise.data.reading import find_named_corpus
@@ -88,6 +89,11 @@ class ParallelText:
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return zip(self.a, self.b, strict=True)
+
+    def without(self, keys: Set[str]) -> ParallelText:
+        """The pairs of which neither side is among these texts, by their overlap keys."""
+        rows = [row for row, pair in enumerate(self) if not any(text_key(text) in keys for text in pair)]
+        return replace(self, a=[self.a[row] for row in rows], b=[self.b[row] for row in rows])
 
     def sample(self, count: int, seed: int) -> ParallelText:
         """At most `count` pairs, a sample by the seed, in the order they stand."""
