@@ -12,7 +12,7 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -339,15 +339,35 @@ def languages() -> str:
     return markdown(["", "multilingual-e5-small", "after `multilingual`"], rows)
 
 
-def language_means() -> str:
-    """The trivial baseline: raw cosines, and those with language means subtracted."""
-    result = read("language-means")
+def pair_groups(pairs: Iterable[str]) -> dict[str, list[str]]:
+    """Language pairs in groups; held out are those that no training row of the shipped recipes rates."""
     held = ("en-pl", "en-pt", "en-ru", "ru-de", "fr-es", "es-zh", "zh-ru", "pt-pl")
-    groups = {
-        "14 cross-lingual pairs": [pair for pair in result["pairs"] if pair != "en-en"],
+    return {
+        "14 cross-lingual pairs": [pair for pair in pairs if pair != "en-en"],
         "8 held-out pairs": list(held),
         "en-en": ["en-en"],
     }
+
+
+def language_groups(name: str) -> str:
+    """An experiment over language pairs, Pearson averaged over groups of them, then over seeds."""
+    settings = read(name)["settings"]
+    groups = pair_groups(settings[0]["metrics"])
+    rows = [
+        [
+            setting["setting"],
+            *(f"{sum(setting['mean'][p] for p in pairs) / len(pairs):.2f}" for pairs in groups.values()),
+            str(len(setting["seeds"])),
+        ]
+        for setting in settings
+    ]
+    return markdown(["", *groups, "seeds"], rows)
+
+
+def language_means() -> str:
+    """The trivial baseline: raw cosines, and those with language means subtracted."""
+    result = read("language-means")
+    groups = pair_groups(result["pairs"])
     ways = ("raw", "means subtracted")
     keys = [f"{metric} {way}" for metric in ("pearson", "spearman") for way in ways]
     rows = []
@@ -411,6 +431,7 @@ FAMILIES: dict[str, Callable[[str], str]] = {
     "by-start": by_start,
     "cost": cost,
     "experiment": experiment,
+    "language-groups": language_groups,
     "language-pairs": language_pairs,
     "language-probes": language_probes,
     "paper": paper,

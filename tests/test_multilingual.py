@@ -14,17 +14,20 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 from sentence_transformers import SentenceTransformer
+from torch import nn
 
 import likewise
 from likewise.data import text_key
 from likewise.data.parallel import read_parallel
 from likewise.errors import DataError, LikewiseError, RecipeError
+from likewise.losses import make_loss
 from likewise.methods.multilingual import PAPER_WEIGHTS, CosineMap, MeaningSplit, SplitLoss, SplitSides
 from likewise.recipes import run as running
 from likewise.recipes.frozen import language_means
 from likewise.recipes.reading import named_document, read_recipe, recipe_from
 from likewise.recipes.stages import load_stages
 from likewise.training.parallel import ParallelTask, ParallelVectors, _same_in_batch, balanced_rows
+from likewise.training.rated import RatedTask, RatedVectors
 
 WIDTH, LANGUAGES = 6, 3
 SUBJECTS = ["the man", "a woman", "the dog", "one child", "the old band"]
@@ -349,6 +352,16 @@ def test_translations_go_on_finding_each_other_while_ratings_are_learnt(world):
         return (u * v).sum(1).mean() - (u @ v.T).mean()
 
     assert found(aligned) > found(plain)
+
+
+def test_weights_of_data_entries_say_how_often_their_rows_are_drawn():
+    vectors = np.random.default_rng(1).normal(size=(4, WIDTH)).astype(np.float32)
+    rows, target = np.array([0, 1]), np.array([0.0, 1.0], dtype=np.float32)
+    data = RatedVectors(vectors, rows, rows + 2, target, rows, weight=np.array([1.0, 0.0]))
+    task = RatedTask(nn.Identity(), nn.Identity(), make_loss("mse", "cosine"), data, evaluate=dict)
+    [loss] = task.losses(0)
+    drawn = cos(vectors[:1], vectors[2:3])[0]
+    assert float(loss) == pytest.approx(drawn**2, rel=1e-5)
 
 
 def test_a_pairs_stage_may_follow_and_train_the_whole(world):

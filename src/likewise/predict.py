@@ -126,7 +126,8 @@ class Predictor:
         cache = EmbeddingCache(base, name=str(self.about.get("name", "")), precision=self._precision)
         raw = cache.matrix(texts, progress=progress)
         e = torch.from_numpy(np.ascontiguousarray(raw))
-        found = {"raw": raw, "model": _after(modules[part.modules :], e)}
+        after = _after(modules[part.modules :], e.to(self.model.encoder.device))
+        found = {"raw": raw, "model": after}
         language = part.language_of(e)
         return found if language is None else {**found, "language": language.numpy()}
 
@@ -184,8 +185,8 @@ def _after(modules: Sequence[torch.nn.Module], vectors: torch.Tensor) -> NDArray
     """Vectors after the modules that follow a frozen encoder."""
     features = {"sentence_embedding": vectors}
     for module in modules:
-        features = module.cpu()(features)
-    return features["sentence_embedding"].numpy()
+        features = module(features)
+    return features["sentence_embedding"].cpu().numpy()
 
 
 def load(

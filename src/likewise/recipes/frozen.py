@@ -265,6 +265,7 @@ def rated_vectors(frozen: Frozen, data: StageData, layers: Sequence[nn.Module]) 
         np.array([place[text] for text in b], dtype=np.int64),
         target.astype(np.float32),
         np.array([data.groups[row] for row in kept] if data.groups else [0] * len(kept), dtype=np.int64),
+        None if data.weights is None else np.array([data.weights[row] for row in kept]),
     )
 
 

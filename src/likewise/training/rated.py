@@ -21,7 +21,8 @@ Rows = NDArray[np.int64]
 class RatedVectors:
     """Rated pairs as rows of a matrix of distinct texts.
 
-    `vectors` N×d; `a`, `b` rows of it, `target` (0..1) and `group` (data entries), P each.
+    `vectors` N×d; `a`, `b` rows of it, `target` (0..1) and `group` (data entries), P each; `weight` says how
+    often a row is drawn, None where all are drawn once.
     """
 
     vectors: NDArray[np.float32]
@@ -29,6 +30,7 @@ class RatedVectors:
     b: Rows
     target: NDArray[np.float32]
     group: Rows
+    weight: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.a)
@@ -84,12 +86,18 @@ class RatedTask:
     def losses(self, epoch: int) -> Iterator[Tensor]:
         """One loss per batch; the last, smaller batch counts like the others."""
         generator = np.random.default_rng([self._seed, epoch])
-        order = generator.permutation(len(self._data))
+        order = self._order(generator)
         for start in range(0, len(order), self._batch):
             loss = self._step(order[start : start + self._batch])
             if self._alignment is not None:
                 loss = loss + self._alignment.loss(self._adapt, generator)
             yield loss
+
+    def _order(self, generator: np.random.Generator) -> Rows:
+        count, weight = len(self._data), self._data.weight
+        if weight is None:
+            return generator.permutation(count)
+        return generator.choice(count, count, p=weight / weight.sum())
 
     def evaluate(self) -> Mapping[str, float]:
         """Numbers on dev."""

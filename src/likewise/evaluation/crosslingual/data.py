@@ -15,12 +15,10 @@ from likewise.evaluation.crosslingual.language_pairs import split_pair
 from likewise.evaluation.crosslingual.probes import choose_sentences
 from likewise.evaluation.crosslingual.retrieval import Parallel
 from likewise.evaluation.crosslingual.row_bootstrap import SAMPLES
+from likewise.evaluation.suites import LANGUAGE_PAIRS
 from likewise.records import Record
 
-PAIRS = (
-    *("en-en", "en-de", "en-es", "en-fr", "en-it", "en-nl", "en-pl", "en-pt", "en-ru"),
-    *("fr-de", "ru-de", "fr-es", "es-zh", "zh-ru", "pt-pl"),
-)
+PAIRS = LANGUAGE_PAIRS
 CORPUS = "stsb_multi_mt"
 RETRIEVAL_FOLDER = "tatoeba_laser"
 
