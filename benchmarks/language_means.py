@@ -43,7 +43,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     encoder = load_encoder(options.encoder)
-    cache = EmbeddingCache(encoder, name=options.encoder, prompt=options.prompt, precision=options.precision)
+    cache = EmbeddingCache.of(
+        encoder, name=options.encoder, prompt=options.prompt, precision=options.precision
+    )
     codes = sorted({code for pair in LANGUAGE_PAIRS for code in pair.split("-")})
     means = {}
     for code in codes:

@@ -14,7 +14,7 @@ from likewise.errors import DataError
 def main() -> None:
     """Encode texts number FIRST to LAST, shard by shard."""
     encoder, folder, first, last, shard, *limit = sys.argv[1:]
-    cache = EmbeddingCache(load_encoder(encoder, device="cpu"), name="tiny", folder=folder)
+    cache = EmbeddingCache.of(load_encoder(encoder, device="cpu"), name="tiny", folder=folder)
     if limit:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit[0]), int(limit[0])))

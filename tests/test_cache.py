@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from likewise.encoders import cache as module
-from likewise.encoders.cache import EmbeddingCache, cache_entries, clear_cache, encoder_print
+from likewise.encoders.cache import EmbeddingCache, cache_entries, clear_cache, identify, remembered_identity
 from likewise.encoders.sentence import load_encoder, with_prompt
 from likewise.encoders.vectors import encode_texts
 from likewise.errors import DataError
@@ -28,7 +28,7 @@ def encoder(tiny_encoder):
 
 
 def open_cache(encoder, folder, **options):
-    return EmbeddingCache(encoder, name="tiny", folder=folder, **options)
+    return EmbeddingCache.of(encoder, name="tiny", folder=folder, **options)
 
 
 def filling(encoder, folder, *numbers):
@@ -63,12 +63,12 @@ def test_cache_of_many_texts_is_mapped_not_held(encoder, tmp_path, monkeypatch):
 
 def test_cache_tells_encoders_apart_by_weights_and_prompt(encoder, tiny_encoder, tmp_path):
     other = load_encoder(tiny_encoder, device="cpu")
-    assert encoder_print(other) == encoder_print(encoder)
-    assert encoder_print(encoder, "query: ") != encoder_print(encoder)
-    assert encoder_print(encoder, precision="bf16") != encoder_print(encoder)
+    assert identify(other) == identify(encoder)
+    assert identify(encoder, "query: ") != identify(encoder)
+    assert identify(encoder, precision="bf16") != identify(encoder)
     parameter = next(other.parameters())
     parameter.data[0] += 1e-3
-    assert encoder_print(other) != encoder_print(encoder)
+    assert identify(other) != identify(encoder)
     plain = open_cache(encoder, tmp_path).matrix(TEXTS[:3])
     prompted = open_cache(encoder, tmp_path, prompt="the cat ").matrix(TEXTS[:3])
     assert not np.allclose(plain, prompted)
@@ -86,13 +86,13 @@ def test_an_encoders_own_prompt_is_part_of_the_fingerprint(tiny_encoder, encoder
 
 
 def test_fingerprint_leaves_out_a_pooler_that_is_made_anew_at_every_start(encoder):
-    before = encoder_print(encoder)
+    before = identify(encoder)
     poolers = [value for name, value in encoder.state_dict().items() if ".pooler." in name]
     assert poolers
     with torch.no_grad():
         for value in poolers:
             value.normal_()
-    assert encoder_print(encoder) == before
+    assert identify(encoder) == before
 
 
 def test_cache_filled_by_two_processes_at_once_is_whole(encoder, tiny_encoder, tmp_path):
@@ -107,7 +107,7 @@ def test_cache_filled_by_two_processes_at_once_is_whole(encoder, tiny_encoder, t
 
 def test_cache_survives_a_kill_in_the_middle(encoder, tiny_encoder, tmp_path):
     process = filling(tiny_encoder, tmp_path, 0, 4000, 4)
-    folder = tmp_path / encoder_print(encoder)
+    folder = tmp_path / identify(encoder).fingerprint
     deadline = time.monotonic() + 120
     while len(list(folder.glob("*.safetensors"))) < 3 and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -143,6 +143,27 @@ def test_cache_names_a_damaged_shard_and_one_of_another_encoder(encoder, tmp_pat
     (cache.folder / "about.json").write_text('{"name": "other", "width": 7, "prompt": null}')
     with pytest.raises(DataError, match="another encoder wrote it; likewise cache clear"):
         open_cache(encoder, tmp_path)
+
+
+def test_a_text_asked_for_twice_is_encoded_once_and_laid_twice(encoder, tmp_path):
+    cache = open_cache(encoder, tmp_path)
+    asked = [*TEXTS[:5], TEXTS[2], TEXTS[0]]
+    np.testing.assert_array_equal(cache.matrix(asked)[5:], cache.matrix([TEXTS[2], TEXTS[0]]))
+    assert cache_entries(tmp_path)[0].texts == 5
+
+
+def test_identity_is_found_again_without_opening_the_encoder(encoder, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
+    first = remembered_identity(["tiny", 1], lambda: identify(encoder))
+    assert remembered_identity(["tiny", 1], lambda: pytest.fail("opened")) == first
+    with pytest.raises(LookupError):
+        remembered_identity(["tiny", 2], lambda: [].pop())
+    cache = EmbeddingCache(lambda: encoder, first, name="tiny")
+    assert cache.fill(TEXTS[:3]) == 3
+    untouched = EmbeddingCache(lambda: pytest.fail("opened"), first, name="tiny")
+    np.testing.assert_array_equal(untouched.matrix(TEXTS[:3]), cache.matrix(TEXTS[:3]))
+    assert clear_cache() > 0
+    assert not list(tmp_path.iterdir())
 
 
 def test_cache_info_and_clear(encoder, tmp_path, here):

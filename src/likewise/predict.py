@@ -123,7 +123,7 @@ class Predictor:
             return {"model": self.encode(texts, progress=progress)}
         modules = list(self.model.encoder)
         base = with_modules(self.model.encoder, modules[: part.modules])
-        cache = EmbeddingCache(base, name=str(self.about.get("name", "")), precision=self._precision)
+        cache = EmbeddingCache.of(base, name=str(self.about.get("name", "")), precision=self._precision)
         raw = cache.matrix(texts, progress=progress)
         e = torch.from_numpy(np.ascontiguousarray(raw))
         after = _after(modules[part.modules :], e.to(self.model.encoder.device))

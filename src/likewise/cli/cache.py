@@ -27,7 +27,7 @@ def info(folder: Folder = None, as_json: Json = False) -> None:
     """
     quiet_libraries()
     from likewise.data.aside import to_json
-    from likewise.encoders.cache import cache_entries, default_folder
+    from likewise.encoders.cache import cache_entries, default_folder, prepared_bytes
     from likewise.evaluation.tables import align
 
     entries = cache_entries(folder)
@@ -41,6 +41,8 @@ def info(folder: Folder = None, as_json: Json = False) -> None:
     ]
     if rows:
         typer.echo("\n".join(align(("encoder", "fingerprint", "width", "texts", "MiB"), rows)))
+    if prepared := prepared_bytes(folder):
+        typer.echo(f"prepared data: {prepared / 2**20:,.1f} MiB")
 
 
 @app.command("clear")

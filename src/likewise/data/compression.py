@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from likewise.data.opened import note_file
 from likewise.errors import FormatError, MissingExtraError, Problem
 
 COMPRESSIONS = (".gz", ".xz", ".zst", ".bz2")
@@ -36,6 +37,7 @@ def open_bytes(path: Path) -> BinaryIO:
     """Open a file for reading its decompressed bytes."""
     start = _OPENERS[split_endings(path)[1]]
     try:
+        note_file(path)
         return start(path)
     except OSError as error:
         problem = Problem(

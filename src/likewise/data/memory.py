@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from likewise.data.formats import check_columns
+from likewise.data.opened import note_elsewhere
 from likewise.data.rows import Fail, Row, Table
 from likewise.errors import DataError, Problem, UsageError
 
@@ -16,6 +18,8 @@ _ABSENT = {"NAType", "NaTType"}
 def memory_table(source: object, *, split: str | None, name: str | None) -> Table | None:
     """The table behind a Python object, or None if it is of no known kind."""
     name = name or "rows"
+    if not isinstance(source, str | Path):
+        note_elsewhere()
     if isinstance(source, Mapping) and all(hasattr(part, "column_names") for part in source.values()):
         return memory_table(choose_split(source, split, name), split=None, name=name)
     if hasattr(source, "column_names") and hasattr(source, "features"):

@@ -2,6 +2,8 @@
 
     FOLDER/PRINT/about.json         which encoder: name, width, prompt
     FOLDER/PRINT/*.safetensors      shards: keys N×16 (hash of the text), vectors N×d
+    FOLDER/identities/*.json        PRINT of weights that were hashed before
+    FOLDER/prepared/*.json          rows that recipes read (`recipes.prepared`)
 
 PRINT is a hash of everything a vector depends on: weights, modules, prompt, longest text, precision. A
 shard is written under another name and renamed, so it is whole or not there; writers never touch each other's
@@ -10,6 +12,7 @@ shards, so two processes may fill one cache, and at worst keep a text twice. Rea
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -18,7 +21,7 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +40,8 @@ SHARD = 8192
 HELD_BYTES = 2**30
 _KEY = 16
 _VARIABLE = "LIKEWISE_CACHE"
+# What else is kept in the folder: rows that recipes read (`recipes.prepared`), identities of encoders.
+_BESIDE = ("prepared", "identities")
 Keys = NDArray[np.bytes_]
 
 
@@ -46,8 +51,19 @@ def default_folder() -> Path:
     return Path(os.environ.get(_VARIABLE) or Path(home) / "likewise" / "vectors")
 
 
-def encoder_print(encoder: SentenceTransformer, prompt: str | None = None, precision: str = "fp32") -> str:
-    """A short name for everything that an encoder's vectors depend on."""
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What tells one encoder's vectors from another's, and how wide they are."""
+
+    fingerprint: str
+    width: int
+    prompt: str | None
+
+
+def identify(encoder: SentenceTransformer, prompt: str | None = None, precision: str = "fp32") -> Identity:
+    """An encoder's identity, from everything that its vectors depend on."""
+    # The prompt that texts really get, so that another one never finds these vectors.
+    prompt = prompt or default_prompt(encoder)
     digest = hashlib.blake2b(digest_size=12)
     modules = [type(module).__name__ for module in encoder]
     settings: list[object] = [getattr(module, "get_config_dict", dict)() for module in encoder]
@@ -57,8 +73,20 @@ def encoder_print(encoder: SentenceTransformer, prompt: str | None = None, preci
     read = {name: value for name, value in encoder.state_dict().items() if ".pooler." not in name}
     for name, value in sorted(read.items()):
         digest.update(name.encode())
-        digest.update(value.detach().cpu().contiguous().view(-1).numpy().tobytes())
-    return digest.hexdigest()
+        digest.update(memoryview(value.detach().cpu().contiguous().view(-1).numpy()).cast("B"))
+    return Identity(digest.hexdigest(), embedding_width(encoder), prompt)
+
+
+def remembered_identity(key: Sequence[object], find: Callable[[], Identity]) -> Identity:
+    """The identity found before for what `key` says, or found now: the weights need not be read for it."""
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True, default=str).encode()).hexdigest()[:24]
+    file = default_folder() / "identities" / f"{digest}.json"
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return Identity(**json.loads(file.read_text(encoding="utf8")))
+    found = find()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_json_aside(file, asdict(found))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +105,35 @@ class EmbeddingCache:
 
     def __init__(
         self,
+        open_encoder: Callable[[], SentenceTransformer],
+        identity: Identity,
+        *,
+        name: str,
+        folder: str | Path | None = None,
+        precision: str = "fp32",
+    ) -> None:
+        self._open, self.identity, self._precision = open_encoder, identity, precision
+        self.width, self.fingerprint = identity.width, identity.fingerprint
+        self.folder = Path(folder or default_folder()) / self.fingerprint
+        self.folder.mkdir(parents=True, exist_ok=True)
+        about = self.folder / "about.json"
+        if not about.is_file():
+            write_json_aside(about, {"name": name, "width": self.width, "prompt": identity.prompt})
+        _same_width(about, self.width)
+
+    @classmethod
+    def of(
+        cls,
         encoder: SentenceTransformer,
         *,
         name: str,
         prompt: str | None = None,
         folder: str | Path | None = None,
         precision: str = "fp32",
-    ) -> None:
-        # The prompt that texts really get, so that another one never finds these vectors.
-        prompt = prompt or default_prompt(encoder)
-        self._encoder, self._prompt, self._precision = encoder, prompt, precision
-        self.width = embedding_width(encoder)
-        self.fingerprint = encoder_print(encoder, prompt, precision)
-        self.folder = Path(folder or default_folder()) / self.fingerprint
-        self.folder.mkdir(parents=True, exist_ok=True)
-        about = self.folder / "about.json"
-        if not about.is_file():
-            write_json_aside(about, {"name": name, "width": self.width, "prompt": prompt})
-        _same_width(about, self.width)
+    ) -> EmbeddingCache:
+        """The cache of an encoder that is at hand."""
+        identity = identify(encoder, prompt, precision)
+        return cls(lambda: encoder, identity, name=name, folder=folder, precision=precision)
 
     def matrix(
         self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None, shard: int = SHARD
@@ -103,16 +142,15 @@ class EmbeddingCache:
 
         A large matrix is mapped from a file that vanishes with it.
         """
-        self.fill(texts, progress=progress, shard=shard)
         keys = text_keys(texts)
         made = _allocate((len(texts), self.width), self.folder)
-        waiting = np.ones(len(texts), dtype=bool)
-        for shard_keys, vectors in self._shards():
-            row = _find(shard_keys, keys)
-            here = waiting & (row >= 0)
-            made[here] = vectors[row[here]]
-            waiting &= ~here
-        if waiting.any():
+        waiting = self._collect(keys, made)
+        if progress is not None and len(texts) > len(waiting):
+            progress(len(texts) - len(waiting))
+        if len(waiting):
+            self._encode(dict.fromkeys(texts[row] for row in waiting), progress, shard)
+            waiting = self._collect(keys, made)
+        if len(waiting):
             raise DataError(
                 [Problem(str(self.folder), "lost vectors while they were read", "run the same command again")]
             )
@@ -123,26 +161,43 @@ class EmbeddingCache:
     ) -> int:
         """Encode and keep the texts that are not here; how many there were."""
         distinct = list(dict.fromkeys(texts))
-        new = [text for text, known in zip(distinct, self._known(distinct), strict=True) if not known]
-        if progress is not None and len(distinct) > len(new):
-            progress(len(distinct) - len(new))
+        waiting = self._collect(text_keys(distinct), None)
+        if progress is not None and len(distinct) > len(waiting):
+            progress(len(distinct) - len(waiting))
+        return self._encode([distinct[row] for row in waiting], progress, shard)
+
+    def _encode(self, texts: Iterable[str], progress: Callable[[int], None] | None, shard: int) -> int:
         # Similar lengths share a shard, and so a batch.
-        new.sort(key=len)
+        new = sorted(texts, key=len)
         for start in range(0, len(new), shard):
-            part = new[start : start + shard]
-            features = TextFeatures(self._encoder, self._prompt)
+            part, encoder = new[start : start + shard], self._open()
+            features = TextFeatures(encoder, self.identity.prompt)
             vectors = encode_texts(
-                self._encoder, part, precision=self._precision, features=features, progress=progress
+                encoder, part, precision=self._precision, features=features, progress=progress
             )
             self._keep(text_keys(part), vectors)
         return len(new)
 
-    def _known(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        keys = text_keys(texts)
-        known = np.zeros(len(texts), dtype=bool)
-        for shard_keys, _ in self._shards():
-            known |= _find(shard_keys, keys) >= 0
-        return known
+    def _collect(self, keys: Keys, into: Vectors | None) -> NDArray[np.intp]:
+        """Lay the vectors of keys into a matrix, row by row; the rows that are in no shard.
+
+        Shards are looked up in the keys, not the keys in every shard: each kept vector is met once.
+        """
+        distinct, place = np.unique(keys, return_inverse=True)
+        shard_of, row_of = np.full(len(distinct), -1), np.zeros(len(distinct), dtype=np.int64)
+        shards = list(self._shards())
+        for number, (shard_keys, _) in enumerate(shards):
+            found = _find(distinct, shard_keys)
+            here = found >= 0
+            shard_of[found[here]], row_of[found[here]] = number, np.flatnonzero(here)
+        shard_of, row_of = shard_of[place], row_of[place]
+        if into is not None:
+            by_shard = np.argsort(shard_of, kind="stable")
+            ends = np.searchsorted(shard_of[by_shard], np.arange(len(shards) + 1))
+            for (_, vectors), start, end in zip(shards, ends[:-1], ends[1:], strict=True):
+                rows = by_shard[start:end]
+                into[rows] = vectors[row_of[rows]]
+        return np.flatnonzero(shard_of < 0)
 
     def _keep(self, keys: Keys, vectors: Vectors) -> None:
         from safetensors.numpy import save
@@ -186,11 +241,18 @@ def cache_entries(folder: str | Path | None = None) -> list[CacheEntry]:
 
 
 def clear_cache(folder: str | Path | None = None) -> int:
-    """Remove every encoder's vectors; the bytes that were freed."""
-    entries = cache_entries(folder)
-    for entry in entries:
-        shutil.rmtree(Path(folder or default_folder()) / entry.fingerprint)
-    return sum(entry.bytes for entry in entries)
+    """Remove every encoder's vectors and what was prepared beside them; the bytes that were freed."""
+    home = Path(folder or default_folder())
+    freed = sum(entry.bytes for entry in cache_entries(home)) + prepared_bytes(home)
+    for name in (*(entry.fingerprint for entry in cache_entries(home)), *_BESIDE):
+        shutil.rmtree(home / name, ignore_errors=True)
+    return freed
+
+
+def prepared_bytes(folder: str | Path | None = None) -> int:
+    """The room that prepared data and encoders' identities take."""
+    home = Path(folder or default_folder())
+    return sum(file.stat().st_size for name in _BESIDE for file in home.glob(f"{name}/*.json"))
 
 
 def _find(known: Keys, wanted: Keys) -> NDArray[np.intp]:

@@ -23,7 +23,10 @@ from likewise.errors import EvaluationError
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is run, and where. `recipe` is the whole recipe, overrides and seed applied."""
+    """What is run, and where. `recipe` is the whole recipe, overrides and seed applied.
+
+    A `raw` cell measures the recipe's encoder as it is.
+    """
 
     setting: str
     recipe: Mapping[str, Any]
@@ -36,6 +39,7 @@ class Cell:
     device: str | None
     precision: str
     data_dir: str | None
+    raw: bool = False
 
     @property
     def key(self) -> str:
@@ -44,7 +48,7 @@ class Cell:
         Experiments that share a folder share the cells that are the same training, whatever they call it.
         """
         aside = ("setting", "overrides", "data_dir", "device")
-        content = {k: v for k, v in asdict(self).items() if k not in aside}
+        content = {k: v for k, v in asdict(self).items() if k not in aside and (k != "raw" or v)}
         digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
         stem = "".join(c if c.isalnum() else "-" for c in str(self.recipe["name"]).lower()).strip("-")[:40]
         return f"{stem}-{digest}-s{self.seed}"
@@ -54,7 +58,7 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     """Train and measure one cell; the file is written last, so an interrupted cell leaves none."""
     import torch
 
-    from likewise.recipes.run import RunContext, run_recipe
+    from likewise.recipes.run import RunContext, run_recipe, untrained
     from likewise.recipes.schema import parse_recipe
     from likewise.store import versions
 
@@ -68,9 +72,12 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     recipe = parse_recipe(dict(cell.recipe), cell.setting)
-    context = RunContext(data_dir=cell.data_dir, device=cell.device, precision=cell.precision)
+    context = RunContext(
+        data_dir=cell.data_dir, device=cell.device, precision=cell.precision, kept_stages=folder / "stages"
+    )
+    output = folder / f"{cell.key}-model" if _keep_models() else None
     try:
-        report = run_recipe(recipe, folder / f"{cell.key}-model" if _keep_models() else None, context=context)
+        report = untrained(recipe, context) if cell.raw else run_recipe(recipe, output, context=context)
     except torch.OutOfMemoryError as error:
         raise EvaluationError(
             "the GPU has no memory left; run fewer cells side by side (--workers)"
@@ -79,7 +86,7 @@ def run_cell(cell: Cell, folder: Path) -> Path:
         "setting": cell.setting,
         "seed": cell.seed,
         "overrides": dict(cell.overrides),
-        "dev": report.stages[-1]["best_value"],
+        "dev": report.stages[-1]["best_value"] if report.stages else None,
         "stages": report.stages,
         "recipe": recipe.model_dump(mode="json"),
         "versions": versions(),

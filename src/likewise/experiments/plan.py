@@ -42,7 +42,7 @@ class Plan:
         recipe = recipe_from(
             copy.deepcopy(document), where, overrides={**self._plan.base, **changes, "seed": seed}
         )
-        if setting.stages is not None:
+        if setting.stages:
             recipe = recipe.model_copy(update={"stage": recipe.stage[: setting.stages]})
         name = f"{setting.name} {start.name}".strip()
         parts = {name: recipe}
@@ -62,6 +62,7 @@ class Plan:
                 self._device,
                 self._precision,
                 self._data_dir,
+                raw=setting.stages == 0,
             )
             for part, one in parts.items()
         ]
@@ -120,7 +121,7 @@ class Plan:
             make_row(*_name(row), self._chosen[_name(row)], [[read(cell) for cell in run] for run in runs])
             for row, runs in zip(self._rows, final, strict=True)
         )
-        sample = read(final[0][0][0])
+        sample = max((read(runs[0][0]) for runs in final), key=lambda cell: len(cell["stages"]))
         about = {
             "versions": sample["versions"],
             "device": sample["device"],

@@ -55,8 +55,8 @@ def make_row(
         _metrics(runs[0]),
         str(runs[0][0]["recipe"]["stage"][-1].get("schedule", "")),
         len(runs[0]),
-        tuple(sum(float(cell["stages"][-1]["seconds"]) for cell in run) for run in runs),
-        sum(int(cell["stages"][-1]["steps"]) for cell in runs[0]),
+        tuple(sum(float(s["seconds"]) for cell in run for s in cell["stages"][-1:]) for run in runs),
+        sum(int(s["steps"]) for cell in runs[0] for s in cell["stages"][-1:]),
     )
 
 

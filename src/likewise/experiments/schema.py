@@ -27,7 +27,9 @@ class Setting(Part):
     grid: dict[str, list[Any]] | None = Field(
         default=None, description="its own grid instead of the experiment's"
     )
-    stages: int | None = Field(default=None, gt=0, description="only the recipe's first stages")
+    stages: int | None = Field(
+        default=None, ge=0, description="only the recipe's first stages; 0: the encoder as it is"
+    )
     each: Literal["relation"] | None = Field(
         default=None, description="'relation': one model per relation instead of one for all"
     )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from sentence_transformers import SentenceTransformer
 
+from likewise.data.opened import Stamp, stamp
 from likewise.encoders.external import external_encoder
+from likewise.encoders.resolve import resolve
 from likewise.encoders.sentence import load_encoder, with_prompt, without_normalisation
 from likewise.encoders.words import average_encoder, bilstm_encoder
 from likewise.errors import LikewiseError, Problem, RecipeError
@@ -88,7 +91,8 @@ def build_encoder(
             [Problem("encoder.vectors", f"kind {spec.kind!r} needs vectors", "name their folder or file")]
         )
     if spec.kind == "vectors":
-        return external_encoder(spec.vectors)
+        external = external_encoder(spec.vectors)
+        return with_prompt(external, spec.prompt) if spec.prompt else external
     if spec.kind == "bilstm":
         return bilstm_encoder(
             spec.vectors,
@@ -101,6 +105,16 @@ def build_encoder(
             device=device,
         )
     return average_encoder(spec.vectors, words=words, seed=seed, device=device)
+
+
+def encoder_files(spec: EncoderSpec) -> dict[str, Stamp]:
+    """The files an encoder is made from, each with its size and time; none if it lies on the hub."""
+    if spec.kind == "vectors":
+        return {spec.vectors: stamp(spec.vectors)} if Path(spec.vectors).is_file() else {}
+    place = Path(resolve(spec.name)) if spec.kind == "pretrained" else Path()
+    if spec.kind != "pretrained" or not place.is_dir():
+        return {}
+    return {str(path): stamp(path) for path in sorted(place.rglob("*")) if path.is_file()}
 
 
 def build_settings(

@@ -8,6 +8,7 @@ A finished `Frozen` is the encoder with its layers folded into stock modules (`a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,15 +45,14 @@ class Frozen:
 
     def __init__(
         self,
-        encoder: SentenceTransformer,
+        cache: EmbeddingCache,
         relation: Relation,
         *,
-        name: str,
-        precision: str = "fp32",
+        open_encoder: Callable[[], SentenceTransformer],
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
-        self.encoder, self.relation = encoder, relation
-        self.cache = EmbeddingCache(encoder, name=name, precision=precision)
+        self.cache, self.relation = cache, relation
+        self._open = open_encoder
         self.layers: list[Adapter] = []
         self.split: MeaningSplit | None = None
         self.languages: set[str] = set()
@@ -60,6 +60,11 @@ class Frozen:
         self.objective = Objective(relation, "cosine", "mse")
         self.line = (1.0, 0.0)
         self._progress = progress
+
+    @cached_property
+    def encoder(self) -> SentenceTransformer:
+        """The encoder itself; while all vectors are in the cache nobody needs it."""
+        return self._open()
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """The encoder's own vectors, from the cache; what is not there is encoded first."""

@@ -9,17 +9,21 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
 from sentence_transformers import SentenceTransformer
 
 from likewise import ranks
 from likewise.data import write_text_aside
 from likewise.data.parallel import ParallelText
-from likewise.encoders.external import TextFunction, external_encoder, is_external
+from likewise.encoders.cache import EmbeddingCache, Identity, identify, remembered_identity
+from likewise.encoders.external import TextFunction, external_encoder
 from likewise.encoders.sentence import with_prompt
 from likewise.encoders.words import split_words
 from likewise.errors import Problem, RecipeError, UsageError
@@ -27,13 +31,14 @@ from likewise.heads import CosineHead
 from likewise.losses import LOSSES
 from likewise.methods.pairs import PairModel
 from likewise.predict import Predictor
-from likewise.recipes.build import build_encoder, build_objectives, build_settings
+from likewise.recipes.build import build_encoder, build_objectives, build_settings, encoder_files
 from likewise.recipes.devscore import DevSet, check_dev, dev_scorer, settle_cosines
 from likewise.recipes.frozen import Frozen, run_parallel, run_refine
 from likewise.recipes.plans import frozen_plan_lines, plan_lines
+from likewise.recipes.prepared import prepared_stages
 from likewise.recipes.schema import ParallelStageSpec, Recipe, RefineStageSpec, StageSpec
-from likewise.recipes.stages import StageData, load_stages, stage_relations
-from likewise.store import save_model
+from likewise.recipes.stages import StageData, stage_relations
+from likewise.store import save_model, versions
 from likewise.training.callbacks import FitEvent
 from likewise.training.exact import fit_exact
 from likewise.training.fit import FitReport, check_trackers, fit
@@ -49,6 +54,8 @@ class RunContext:
     trackers: tuple[str, ...] = ()
     tables: Mapping[str, object] = field(default_factory=dict)
     encoder: TextFunction | None = None
+    # Where finished stages over a frozen encoder are kept, for runs that begin with the same ones.
+    kept_stages: Path | None = None
     tell: Callable[[str], None] = lambda line: None
     emit: Callable[[FitEvent], None] = lambda event: None
 
@@ -84,18 +91,22 @@ def run_recipe(
 def _run_in(
     recipe: Recipe, folder: Path | None, work: Path, context: RunContext, *, resume: bool, overwrite: bool
 ) -> RunReport:
-    stages = load_stages(recipe, context=context)
-    encoder = start_encoder(recipe, stages, context)
+    stages = prepared_stages(recipe, context=context)
+    check_trainable(recipe, context)
+    # Over cached vectors the encoder itself is not needed before the end.
+    open_encoder = cache(lambda: start_encoder(recipe, stages, context))
+    if not frozen_stages(recipe):
+        open_encoder()
     ranks.wait()  # all have looked at the folders before the first one writes
     if ranks.is_first():
         _open_run(work, recipe, resume=resume)
     ranks.wait()
     # A run in memory cannot be found again.
     place = _Place(work, resume=resume, resumable=folder is not None)
-    frozen, reports = _run_frozen_stages(recipe, encoder, stages, place, context)
+    frozen, reports = _run_frozen_stages(recipe, open_encoder, stages, place, context)
     first = len(reports)
     if frozen is None:
-        model = start_model(recipe, encoder)
+        model = start_model(recipe, open_encoder())
     elif first == len(stages):
         model = settled_model(frozen, stages[-1].dev, precision=context.precision)
     else:
@@ -121,7 +132,7 @@ def _run_in(
 def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
     """The plan of a recipe in lines, without training: data, leak filter, steps per stage."""
     lines: list[str] = []
-    stages = load_stages(recipe, context=context)
+    stages = prepared_stages(recipe, context=context)
     for number, frozen_stage in frozen_stages(recipe):
         lines += frozen_plan_lines(recipe, number, frozen_stage, stages[number])
     own = pair_stages(recipe)
@@ -131,6 +142,13 @@ def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
         model.set_objectives(build_objectives(recipe, number))
         lines += plan_lines(recipe, number, stage, model, stages[number])
     return lines
+
+
+def untrained(recipe: Recipe, context: RunContext) -> RunReport:
+    """A recipe's encoder as it is, answering by the cosine."""
+    frozen = start_frozen(recipe, cache(lambda: start_encoder(recipe, [], context)), context)
+    model = settled_model(frozen, (), precision=context.precision)
+    return RunReport(None, [], Predictor(model, {"name": recipe.name}, precision=context.precision))
 
 
 def frozen_stages(recipe: Recipe) -> list[tuple[int, ParallelStageSpec | RefineStageSpec]]:
@@ -158,17 +176,17 @@ class _Place:
 def start_encoder(recipe: Recipe, stages: Sequence[StageData], context: RunContext) -> SentenceTransformer:
     """The encoder before the first step: the recipe's, or a function that was handed over."""
     if context.encoder is not None:
-        return checked_external(recipe, external_encoder(context.encoder))
+        encoder = external_encoder(context.encoder)
+        return with_prompt(encoder, recipe.encoder.prompt) if recipe.encoder.prompt else encoder
     texts = (text for data in stages for record in data.all_records() for text in record.texts)
     from_data = recipe.encoder.kind in ("bilstm", "average") and recipe.encoder.words == "data"
     words = split_words(texts) if from_data else None
-    encoder = build_encoder(recipe.encoder, device=context.device, seed=recipe.seed, words=words)
-    return checked_external(recipe, encoder) if is_external(encoder) else encoder
+    return build_encoder(recipe.encoder, device=context.device, seed=recipe.seed, words=words)
 
 
-def checked_external(recipe: Recipe, encoder: SentenceTransformer) -> SentenceTransformer:
-    """A function as an encoder, with the recipe's prompt; stages that would train it are refused."""
-    if pair_stages(recipe):
+def check_trainable(recipe: Recipe, context: RunContext) -> None:
+    """Refuse stages that would train an encoder which is a function."""
+    if (context.encoder is not None or recipe.encoder.kind == "vectors") and pair_stages(recipe):
         number = pair_stages(recipe)[0][0]
         raise RecipeError(
             [
@@ -179,7 +197,6 @@ def checked_external(recipe: Recipe, encoder: SentenceTransformer) -> SentenceTr
                 )
             ]
         )
-    return with_prompt(encoder, recipe.encoder.prompt) if recipe.encoder.prompt else encoder
 
 
 def start_model(recipe: Recipe, encoder: SentenceTransformer, number: int = 0) -> PairModel:
@@ -191,14 +208,22 @@ def start_model(recipe: Recipe, encoder: SentenceTransformer, number: int = 0) -
         return PairModel(encoder, build_objectives(recipe, number))
 
 
-def start_frozen(recipe: Recipe, encoder: SentenceTransformer, context: RunContext) -> Frozen:
+def start_frozen(
+    recipe: Recipe, open_encoder: Callable[[], SentenceTransformer], context: RunContext
+) -> Frozen:
     """The frozen encoder that the first stages learn on."""
     [relation] = stage_relations(recipe, recipe.stage[0]).values()
+
+    def find() -> Identity:
+        return identify(open_encoder(), precision=context.precision)
+
+    files = None if context.encoder is not None else encoder_files(recipe.encoder)
+    key = [recipe.encoder.model_dump(mode="json"), files, context.precision, versions()]
+    identity = remembered_identity(key, find) if files else find()
     return Frozen(
-        encoder,
+        EmbeddingCache(open_encoder, identity, name=recipe.encoder.name, precision=context.precision),
         relation,
-        name=recipe.encoder.name,
-        precision=context.precision,
+        open_encoder=open_encoder,
         progress=lambda done, total: context.emit(FitEvent("encode", done, total)),
     )
 
@@ -249,7 +274,7 @@ def _run_stage(
 
 def _run_frozen_stages(
     recipe: Recipe,
-    encoder: SentenceTransformer,
+    open_encoder: Callable[[], SentenceTransformer],
     stages: Sequence[StageData],
     place: _Place,
     context: RunContext,
@@ -258,24 +283,41 @@ def _run_frozen_stages(
     wanted = frozen_stages(recipe)
     if not wanted:
         return None, []
-    frozen, reports = start_frozen(recipe, encoder, context), []
+    frozen, reports = start_frozen(recipe, open_encoder, context), []
     for number, stage in wanted:
         data = stages[number]
         for line in frozen_plan_lines(recipe, number, stage, data):
             context.tell(line)
-        shared: dict[str, Any] = {
-            "seed": recipe.seed,
-            "tell": context.tell,
-            "emit": context.emit,
-            "resumable": place.resumable,
-            **place.options(number),
-        }
-        if isinstance(stage, ParallelStageSpec):
-            report = run_parallel(frozen, stage, data, **shared)
-        else:
-            report = run_refine(frozen, stage, data, **shared)
+        shared: dict[str, Any] = {"seed": recipe.seed, "tell": context.tell, "emit": context.emit}
+        with kept_stage(recipe, number, place, context) as options:
+            if isinstance(stage, ParallelStageSpec):
+                report = run_parallel(frozen, stage, data, **shared, **options)
+            else:
+                report = run_refine(frozen, stage, data, **shared, **options)
         reports.append(_stage_report(stage.name or f"stage {number}", report, data))
     return frozen, reports
+
+
+@contextmanager
+def kept_stage(recipe: Recipe, number: int, place: _Place, context: RunContext) -> Iterator[dict[str, Any]]:
+    """Where a stage over a frozen encoder leaves its files: with its run, or where others find them.
+
+    Runs side by side that need the same stage wait for the first of them.
+    """
+    if context.kept_stages is None:
+        yield {**place.options(number), "resumable": place.resumable}
+        return
+    context.kept_stages.mkdir(parents=True, exist_ok=True)
+    folder = context.kept_stages / _begins_with(recipe, number, context.precision)
+    with FileLock(f"{folder}.lock"):
+        yield {"run": folder, "resume": True, "resumable": True}
+
+
+def _begins_with(recipe: Recipe, number: int, precision: str) -> str:
+    """A name for everything that the first stages of a recipe depend on."""
+    document = recipe.model_dump(mode="json", exclude={"name", "description", "evaluation"})
+    document["stage"] = document["stage"][: number + 1]
+    return hashlib.sha256(json.dumps([document, precision], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _stage_report(name: str, report: FitReport, data: StageData) -> dict[str, Any]:

@@ -1,0 +1,61 @@
+"""Which files were read: whoever keeps what was made of them can tell whether they have changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Stamp = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Watch:
+    """Files that were opened, each with its size and time; `complete` unless something else was read too."""
+
+    files: dict[str, Stamp] = field(default_factory=dict)
+    complete: bool = True
+
+
+_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+
+@contextmanager
+def watching() -> Iterator[Watch]:
+    """Take down what is read inside the block."""
+    watch = Watch()
+    before = _watch.set(watch)
+    try:
+        yield watch
+    finally:
+        _watch.reset(before)
+
+
+def note_file(path: Path) -> None:
+    """A file is being read."""
+    watch = _watch.get()
+    if watch is not None:
+        watch.files[str(path.resolve())] = stamp(path)
+
+
+def note_elsewhere() -> None:
+    """Something that is no file of ours is being read: a table in memory, the hub."""
+    watch = _watch.get()
+    if watch is not None:
+        watch.complete = False
+
+
+def stamp(path: str | Path) -> Stamp:
+    """A file's size and time of change; it is another file when either moves."""
+    found = Path(path).stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def unchanged(files: dict[str, Stamp]) -> bool:
+    """Whether all these files are there as they were."""
+    try:
+        return all(stamp(path) == tuple(known) for path, known in files.items())
+    except OSError:
+        return False
