@@ -13,7 +13,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "likewise"
 # A module may import from its own layer's entry and from those below it, never from above.
 LAYERS = [
     ["errors"],
-    ["documents"],
+    ["documents", "versions"],
     ["records"],
     ["data"],
     ["adapters", "pairing", "heads", "losses", "schedules", "ranks", "encoders"],
@@ -87,6 +87,12 @@ def heavy_after(code: str) -> set[str]:
 )
 def test_light_modules_load_nothing_heavy(module):
     assert heavy_after(f"import {module}") == set()
+
+
+@pytest.mark.parametrize("module", ["likewise.recipes.run", "likewise.api"])
+def test_a_run_over_kept_vectors_loads_torch_alone(module):
+    """sentence-transformers takes seconds to import; a run over a frozen encoder needs it at its end."""
+    assert heavy_after(f"import {module}") <= {"torch"}
 
 
 def test_help_and_data_check_do_not_load_torch(tmp_path):

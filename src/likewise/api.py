@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.encoders.external import TextFunction
 from likewise.errors import UsageError
 from likewise.evaluation.crosslingual import CrosslingualResult
 from likewise.evaluation.crosslingual import evaluate_crosslingual as measure_languages
@@ -25,7 +24,10 @@ from likewise.recipes.reading import Overrides, parse_override, read_recipe, rec
 from likewise.recipes.run import RunContext, run_recipe
 from likewise.recipes.schema import Recipe
 from likewise.records import Relation
-from likewise.training.callbacks import FitEvent
+from likewise.training.state import FitEvent
+
+if TYPE_CHECKING:
+    from likewise.encoders.external import TextFunction
 
 MEMORY = "table"
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from likewise.encoders.cache import EmbeddingCache
-from likewise.encoders.external import TextFunction
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import check_precision, with_modules
 from likewise.encoders.vectors import DEFAULT_BUDGET, VectorCache, encode_texts
 from likewise.errors import DataError, Problem, UnknownNameError
 from likewise.methods.pairs import PairModel, objective_source
 from likewise.records import Relation
-from likewise.store import load_model
+
+if TYPE_CHECKING:
+    from likewise.encoders.external import TextFunction
 
 MAX_CHARS = 100_000
 Numbers = NDArray[np.float64]
@@ -201,6 +202,8 @@ def load(
 
     A model that was grown on a function from texts to vectors is given it again as `encoder`.
     """
+    from likewise.store import load_model
+
     loaded, about = load_model(model, device=device, encoder=encoder)
     about["name"] = os.fspath(model)
     return Predictor(loaded, about, precision=precision, token_budget=token_budget)

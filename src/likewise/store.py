@@ -12,21 +12,17 @@ Saving the folder again through sentence-transformers drops `likewise/`.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
-import platform
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense
 
 from likewise.encoders.external import TextFunction, external_encoder, is_external
 from likewise.encoders.features import default_prompt
@@ -38,6 +34,10 @@ from likewise.heads import Layers
 from likewise.methods.multilingual import FrozenPart
 from likewise.methods.pairs import Objective, PairModel, objective_source
 from likewise.records import Relation
+from likewise.versions import versions
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 FORMAT = 1
 RAW_RELATION = Relation(
@@ -142,6 +142,9 @@ def _load_external(where: Path, function: TextFunction | None) -> tuple[PairMode
             f"{where} was grown on vectors of width {grown.get('width')}, "
             f"this encoder's have {base.get_embedding_dimension()}"
         )
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense
+
     folders = sorted((where / "likewise" / "layers").glob("*_Dense"))
     layers = [Dense.load(str(folder)) for folder in folders]
     encoder = SentenceTransformer(modules=[*base, *layers], device="cpu")
@@ -214,18 +217,6 @@ def objective_from_dict(entry: Mapping[str, Any]) -> Objective:
         "layers": Layers(**{**entry["layers"], "hidden": tuple(entry["layers"]["hidden"])}),
     }
     return Objective(**{**entry, **read})
-
-
-def versions() -> dict[str, str]:
-    """Versions that a number depends on."""
-    names = ("likewise", "torch", "transformers", "sentence-transformers", "tokenizers", "numpy")
-    found = {"python": platform.python_version()}
-    for name in names:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = "not installed as a package"
-    return found
 
 
 def model_card(name: str, document: Mapping[str, Any]) -> str:

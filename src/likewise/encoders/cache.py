@@ -23,16 +23,19 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
 
 from likewise.data.aside import open_aside, write_json_aside
 from likewise.encoders.features import TextFeatures, default_prompt
 from likewise.encoders.sentence import embedding_width
 from likewise.encoders.vectors import Vectors, encode_texts
 from likewise.errors import DataError, Problem
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 # Texts encoded before a shard is written: what a crash can cost.
 SHARD = 8192

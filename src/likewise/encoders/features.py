@@ -7,12 +7,14 @@ asked again per batch; they cost nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 _ROWS = ("input_ids", "attention_mask", "token_type_ids")
 _WINDOW = 512

@@ -9,16 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense
 from torch import nn
 
 from likewise.adapters import ACTIVATIONS, Layer
 from likewise.encoders.resolve import resolve
 from likewise.errors import ModelError, UsageError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense
 
 PRECISIONS = ("fp32", "bf16", "fp16")
 
@@ -34,6 +36,8 @@ def load_encoder(
         refuse_pickles(Path(where))
     else:
         options["model_kwargs"] = {"use_safetensors": True}
+    from sentence_transformers import SentenceTransformer
+
     encoder = _loading(where, lambda: SentenceTransformer(where, **options))
     if max_length is not None:
         encoder.max_seq_length = max_length
@@ -102,6 +106,8 @@ def with_layers(encoder: SentenceTransformer, layers: Sequence[Layer]) -> Senten
 
 def with_modules(encoder: SentenceTransformer, modules: Sequence[nn.Module]) -> SentenceTransformer:
     """An encoder of other modules with this one's prompts and longest text."""
+    from sentence_transformers import SentenceTransformer
+
     other = SentenceTransformer(modules=list(modules), device=str(encoder.device))
     other.prompts, other.default_prompt_name = dict(encoder.prompts), encoder.default_prompt_name
     if encoder.max_seq_length is not None:
@@ -110,6 +116,8 @@ def with_modules(encoder: SentenceTransformer, modules: Sequence[nn.Module]) -> 
 
 
 def _dense(layer: Layer) -> Dense:
+    from sentence_transformers.sentence_transformer.modules import Dense
+
     width, inputs = layer.weight.shape
     made = Dense(inputs, width, activation_function=ACTIVATIONS[layer.activation]())
     with torch.no_grad():
@@ -123,6 +131,8 @@ def without_normalisation(encoder: SentenceTransformer) -> SentenceTransformer:
 
     Heads on (u, v, |u−v|) see unit vectors otherwise; cosine is the same with and without it.
     """
+    from sentence_transformers import SentenceTransformer
+
     kept = [module for module in encoder if type(module).__name__ != "Normalize"]
     if len(kept) == len(encoder):
         return encoder

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from likewise.data.batching import token_budget_batches
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import autocast_settings
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 DEFAULT_BUDGET = 2048
 Vectors = NDArray[np.float32]

@@ -60,7 +60,7 @@ def run_cell(cell: Cell, folder: Path) -> Path:
 
     from likewise.recipes.run import RunContext, run_recipe, untrained
     from likewise.recipes.schema import parse_recipe
-    from likewise.store import versions
+    from likewise.versions import versions
 
     target = folder / f"{cell.key}.json"
     if target.is_file():

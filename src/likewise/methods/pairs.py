@@ -19,12 +19,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -36,6 +35,9 @@ from likewise.losses import LOSSES, Loss, anchored, make_loss
 from likewise.methods.multilingual import FrozenPart
 from likewise.pairing import Pairing
 from likewise.records import Codec, Relation
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 Weighting = Literal["sum", "mean", "uncertainty"]
 DEFAULT_PAIRING = ("u", "v", "absdiff")

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-
-from sentence_transformers import SentenceTransformer
+from typing import TYPE_CHECKING
 
 from likewise.data.opened import Stamp, stamp
-from likewise.encoders.external import external_encoder
 from likewise.encoders.resolve import resolve
 from likewise.encoders.sentence import load_encoder, with_prompt, without_normalisation
-from likewise.encoders.words import average_encoder, bilstm_encoder
 from likewise.errors import LikewiseError, Problem, RecipeError
 from likewise.heads import Layers
 from likewise.losses import make_loss
@@ -20,6 +17,9 @@ from likewise.methods.regression import check_zone
 from likewise.recipes.schema import EncoderSpec, ObjectiveSpec, Recipe, RelationSpec, StageSpec
 from likewise.records import Relation
 from likewise.training.settings import FitSettings
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 
 def build_relations(recipe: Recipe) -> dict[str, Relation]:
@@ -91,8 +91,12 @@ def build_encoder(
             [Problem("encoder.vectors", f"kind {spec.kind!r} needs vectors", "name their folder or file")]
         )
     if spec.kind == "vectors":
+        from likewise.encoders.external import external_encoder
+
         external = external_encoder(spec.vectors)
         return with_prompt(external, spec.prompt) if spec.prompt else external
+    from likewise.encoders.words import average_encoder, bilstm_encoder
+
     if spec.kind == "bilstm":
         return bilstm_encoder(
             spec.vectors,

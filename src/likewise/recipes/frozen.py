@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from sentence_transformers import SentenceTransformer
 from torch import nn
 
 from likewise.adapters import Adapter, Convolution, Refinement, fold
@@ -29,10 +28,13 @@ from likewise.recipes.devscore import DevSet
 from likewise.recipes.schema import ParallelStageSpec, RefineStageSpec, VectorStageSpec
 from likewise.recipes.stages import StageData
 from likewise.records import Record, Relation
-from likewise.training.fit import FitReport
 from likewise.training.parallel import ParallelTask, ParallelVectors
 from likewise.training.rated import Alignment, RatedTask, RatedVectors
+from likewise.training.state import FitReport
 from likewise.training.vectors import VectorSettings, fit_vectors
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 # Rows that go through the layers at once outside training.
 _BLOCK = 65_536

@@ -6,11 +6,12 @@ from likewise.methods.pairs import PairModel
 from likewise.recipes.build import build_settings
 from likewise.recipes.schema import ParallelStageSpec, Recipe, RefineStageSpec, StageSpec
 from likewise.recipes.stages import StageData
-from likewise.training.fit import plan
 
 
 def plan_lines(recipe: Recipe, number: int, stage: StageSpec, model: PairModel, data: StageData) -> list[str]:
     """What stage `number` will do, said before it does it."""
+    from likewise.training.fit import plan
+
     settings = build_settings(stage, seed=recipe.seed)
     steps = plan(model, data.train, settings, data.weights)
     course = (

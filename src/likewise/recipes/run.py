@@ -14,18 +14,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
-from sentence_transformers import SentenceTransformer
 
 from likewise import ranks
 from likewise.data import write_text_aside
 from likewise.data.parallel import ParallelText
 from likewise.encoders.cache import EmbeddingCache, Identity, identify, remembered_identity
-from likewise.encoders.external import TextFunction, external_encoder
 from likewise.encoders.sentence import with_prompt
-from likewise.encoders.words import split_words
 from likewise.errors import Problem, RecipeError, UsageError
 from likewise.heads import CosineHead
 from likewise.losses import LOSSES
@@ -38,10 +35,13 @@ from likewise.recipes.plans import frozen_plan_lines, plan_lines
 from likewise.recipes.prepared import prepared_stages
 from likewise.recipes.schema import ParallelStageSpec, Recipe, RefineStageSpec, StageSpec
 from likewise.recipes.stages import StageData, stage_relations
-from likewise.store import save_model, versions
-from likewise.training.callbacks import FitEvent
-from likewise.training.exact import fit_exact
-from likewise.training.fit import FitReport, check_trackers, fit
+from likewise.training.state import FitEvent, FitReport
+from likewise.versions import versions
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from likewise.encoders.external import TextFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,10 @@ def run_recipe(
     overwrite: bool = False,
 ) -> RunReport:
     """Train every stage and write the model folder; `output` None keeps the model in memory only."""
-    check_trackers(context.trackers)
+    if context.trackers:
+        from likewise.training.fit import check_trackers
+
+        check_trackers(context.trackers)
     ranks.join(context.device)
     if output is None:
         with tempfile.TemporaryDirectory(prefix="likewise-run-") as own:
@@ -123,6 +126,8 @@ def _run_in(
     }
     if ranks.is_first():
         if folder is not None:
+            from likewise.store import save_model
+
             save_model(model, folder, about=about, overwrite=overwrite)
         shutil.rmtree(work, ignore_errors=True)
     ranks.wait()
@@ -176,8 +181,12 @@ class _Place:
 def start_encoder(recipe: Recipe, stages: Sequence[StageData], context: RunContext) -> SentenceTransformer:
     """The encoder before the first step: the recipe's, or a function that was handed over."""
     if context.encoder is not None:
+        from likewise.encoders.external import external_encoder
+
         encoder = external_encoder(context.encoder)
         return with_prompt(encoder, recipe.encoder.prompt) if recipe.encoder.prompt else encoder
+    from likewise.encoders.words import split_words
+
     texts = (text for data in stages for record in data.all_records() for text in record.texts)
     from_data = recipe.encoder.kind in ("bilstm", "average") and recipe.encoder.words == "data"
     words = split_words(texts) if from_data else None
@@ -262,6 +271,9 @@ def _run_stage(
         "emit": context.emit,
         **place.options(number),
     }
+    from likewise.training.exact import fit_exact
+    from likewise.training.fit import fit
+
     if stage.optimiser == "exact":
         report = fit_exact(model, data.train, **shared)
     else:

@@ -1,6 +1,6 @@
 """What happens around the Trainer's steps: seeding, the epoch's batches, dev, checkpoints, progress.
 
-State that matters for resuming lives in one place, `RunState`, which every checkpoint carries.
+State that matters for resuming lives in one place, `state.RunState`, which every checkpoint carries.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,30 +32,9 @@ from likewise.training.checkpoints import (
 )
 from likewise.training.loader import StepSampler
 from likewise.training.settings import FitSettings
+from likewise.training.state import FitEvent, RunState, best_file
 
 Evaluate = Callable[[PairModel], Mapping[str, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class FitEvent:
-    """Something a caller may show: a step, an evaluation, a checkpoint."""
-
-    kind: str
-    step: int
-    total: int
-    values: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class RunState:
-    """What selection and early stopping remember."""
-
-    best_step: int = -1
-    best_value: float = -math.inf
-    since_best: int = 0
-    stopped: bool = False
-    shrinks: int = 0
-    history: list[dict[str, float]] = field(default_factory=list)
 
 
 class SeedSteps(TrainerCallback):
@@ -225,8 +204,3 @@ class SelectAndSave(TrainerCallback):
         for file in self._run.glob("best-*.safetensors"):
             if int(file.stem.partition("-")[2]) not in needed:
                 file.unlink()
-
-
-def best_file(run: Path, step: int) -> Path:
-    """Where the weights of the best dev step lie."""
-    return run / f"best-{step:08d}.safetensors"

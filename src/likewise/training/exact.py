@@ -29,11 +29,11 @@ from likewise.encoders.vectors import encode_texts
 from likewise.errors import UsageError
 from likewise.methods.pairs import Objective, PairModel
 from likewise.records import Record
-from likewise.training.callbacks import Evaluate, FitEvent
+from likewise.training.callbacks import Evaluate
 from likewise.training.checkpoints import save_weights
-from likewise.training.fit import FitReport, finished_report
 from likewise.training.loader import PairDataset
 from likewise.training.settings import FitSettings
+from likewise.training.state import FitEvent, FitReport, finished_report
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 SOLVED = {("scalar", "mse"), ("classes", "cross_entropy")}

@@ -7,7 +7,6 @@ final.safetensors, done.json.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
@@ -18,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
@@ -29,11 +27,12 @@ from likewise.encoders.vectors import encode_texts
 from likewise.errors import UsageError
 from likewise.methods.pairs import PairModel
 from likewise.records import Record
-from likewise.training.callbacks import Evaluate, FitEvent, RunState, SeedSteps, SelectAndSave, best_file
+from likewise.training.callbacks import Evaluate, SeedSteps, SelectAndSave
 from likewise.training.checkpoints import complete_checkpoints, load_weights, read_state, save_weights
 from likewise.training.loader import Anchors, Collate, PairDataset, StepSampler
 from likewise.training.optimiser import make_optimiser, make_rate_schedule
 from likewise.training.settings import FitSettings
+from likewise.training.state import FitEvent, FitReport, RunState, best_file, finished_report
 
 # Heads that scale measure their features on about so many pairs.
 _MEASURED_PAIRS = 1000
@@ -47,18 +46,6 @@ class FitPlan:
     steps_per_epoch: int
     steps: int
     relations: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FitReport:
-    """What a run did."""
-
-    steps: int
-    pairs: int
-    seconds: float
-    best_step: int
-    best_value: float | None
-    history: list[dict[str, float]]
 
 
 class _StepTrainer(Trainer):
@@ -138,14 +125,6 @@ def fit(
         write_json_aside(run / "done.json", asdict(report))
     ranks.wait()
     return report
-
-
-def finished_report(model: nn.Module, run: Path) -> FitReport | None:
-    """The report of a run that is done, its weights loaded; None if it is not."""
-    if not (run / "done.json").is_file():
-        return None
-    load_weights(model, run / "final.safetensors")
-    return FitReport(**json.loads((run / "done.json").read_text(encoding="utf8")))
 
 
 def check_trackers(trackers: Sequence[str]) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
 from torch.utils.data import Dataset, Sampler
 
 from likewise.data.batching import training_batches
@@ -19,6 +18,9 @@ from likewise.methods.pairs import Objective
 from likewise.records import Record
 from likewise.schedules import relations_of_steps, steps_per_batch
 from likewise.training.settings import FitSettings
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 # A row of a step: its number, the relations the step trains, and whether it only fills an empty rank.
 Item = tuple[int, tuple[str, ...], bool]

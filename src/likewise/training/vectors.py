@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from likewise import ranks
 from likewise.data import write_json_aside
 from likewise.errors import EvaluationError
-from likewise.training.callbacks import FitEvent, RunState, best_file
 from likewise.training.checkpoints import (
     complete_checkpoints,
     load_weights,
@@ -29,7 +28,7 @@ from likewise.training.checkpoints import (
     save_weights,
     write_checkpoint,
 )
-from likewise.training.fit import FitReport, finished_report
+from likewise.training.state import FitEvent, FitReport, RunState, best_file, finished_report
 
 
 @dataclass(frozen=True, slots=True)
