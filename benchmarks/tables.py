@@ -294,9 +294,7 @@ def compared(numbers: list[float], difference: dict[str, float]) -> list[str]:
 def language_probes(name: str) -> str:
     """What else the crosslingual evaluation says: retrieval, probes, spread."""
     result = read(name)
-    unseen = unseen_retrieval(result)
-    label = f"Tatoeba retrieval, {unseen['languages']} languages never seen, %"
-    rows = [[label, f"{unseen['raw']:.1f}", f"{unseen['model']:.1f}", "100"]]
+    rows = [[label, *cells, "100"] for label, *cells in retrieval_rows(result)]
     views = ("raw", "model")
     probes = {probe["view"]: probe for probe in result["probes"]}
     chance = f"{probes['model']['chance']:.0f}"
@@ -310,12 +308,17 @@ def language_probes(name: str) -> str:
     return markdown(["", "frozen encoder", "model", "goal"], rows)
 
 
-def unseen_retrieval(result: dict[str, Any]) -> dict[str, Any]:
-    """Retrieval in languages without training text: test pairs of the others stand in part in that text."""
-    found: dict[str, Any] = next(
-        average for average in result["retrieval_averages"] if average["name"] == "held-out languages"
-    )
-    return found
+def retrieval_rows(result: dict[str, Any]) -> list[list[str]]:
+    """Retrieval before and after: over all languages, and over those without training text."""
+    kinds = {"all languages": "languages", "held-out languages": "of them never seen"}
+    return [
+        [
+            f"Tatoeba retrieval, {average['languages']} {kinds[average['name']]}, %",
+            f"{average['raw']:.1f}",
+            f"{average['model']:.1f}",
+        ]
+        for average in result["retrieval_averages"]
+    ]
 
 
 def languages() -> str:
@@ -323,7 +326,6 @@ def languages() -> str:
     result = read("crosslingual-multilingual")
     averages = {average["name"]: average for average in result["averages"]}
     english = next(pair for pair in result["pairs"] if pair["name"] == "en-en")
-    retrieval = unseen_retrieval(result)
     labels = {
         "cross-lingual": "14 language pairs, Pearson",
         "held-out pairs": "8 of them without a rated pair, Pearson",
@@ -334,8 +336,7 @@ def languages() -> str:
         for name, label in labels.items()
     ]
     rows.append(["English alone, Pearson", f"{english['raw_pearson']:.1f}", f"{english['pearson']:.1f}"])
-    label = f"Tatoeba retrieval, {retrieval['languages']} languages never seen, %"
-    rows.append([label, f"{retrieval['raw']:.1f}", f"{retrieval['model']:.1f}"])
+    rows += retrieval_rows(result)
     return markdown(["", "multilingual-e5-small", "after `multilingual`"], rows)
 
 
@@ -364,6 +365,33 @@ def language_groups(name: str) -> str:
     return markdown(["", *groups, "seeds"], rows)
 
 
+def language_grid(name: str) -> str:
+    """The paper's grid, base by base: Pearson averaged over groups of language pairs, then over seeds."""
+    settings = read(name)["settings"]
+    groups = {
+        "6 rated pairs": ("en-de", "en-es", "en-fr", "en-it", "en-nl", "fr-de"),
+        "en-pl, en-ru": ("en-pl", "en-ru"),
+        "4 held out, without English": ("ru-de", "fr-es", "es-zh", "zh-ru"),
+        "en-pt, pt-pl": ("en-pt", "pt-pl"),
+        "en-en": ("en-en",),
+    }
+    raw = {s["start"]: s["mean"] for s in settings if s["setting"] == "raw"}
+    rows = []
+    for setting in settings:
+        mean, before = setting["mean"], raw[setting["start"]]
+        pairs_of = [pair for pair in setting["metrics"] if pair != "en-en"]
+        better = sum(mean[pair] > before[pair] for pair in pairs_of)
+        rows.append(
+            [
+                setting["start"],
+                setting["setting"],
+                *(f"{sum(mean[p] for p in pairs) / len(pairs):.2f}" for pairs in groups.values()),
+                "–" if setting["setting"] == "raw" else f"{better} of {len(pairs_of)}",
+            ]
+        )
+    return markdown(["base", "", *groups, "cross-lingual pairs above raw"], rows)
+
+
 def language_means() -> str:
     """The trivial baseline: raw cosines, and those with language means subtracted."""
     result = read("language-means")
@@ -385,6 +413,16 @@ def stage_speed() -> str:
         for name, median in result["median"].items()
     ]
     return markdown(["form", "pairs/s", "turns"], rows)
+
+
+def start_speed() -> str:
+    """Seconds from the start of a process to its first training step."""
+    found = read("start_speed")["seconds"]
+    rows = [
+        [kind, f"**{seconds['median']:.1f}**", f"{seconds['least']:.1f} to {seconds['most']:.1f}"]
+        for kind, seconds in found.items()
+    ]
+    return markdown(["", "seconds to the first step", "turns"], rows)
 
 
 def advice(name: str) -> str:
@@ -425,12 +463,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "relations": relations,
     "speed": speed,
     "stage-speed": stage_speed,
+    "start-speed": start_speed,
 }
 FAMILIES: dict[str, Callable[[str], str]] = {
     "advice": advice,
     "by-start": by_start,
     "cost": cost,
     "experiment": experiment,
+    "language-grid": language_grid,
     "language-groups": language_groups,
     "language-pairs": language_pairs,
     "language-probes": language_probes,

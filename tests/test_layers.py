@@ -16,17 +16,20 @@ LAYERS = [
     ["documents", "versions"],
     ["records"],
     ["data"],
-    ["adapters", "pairing", "heads", "losses", "schedules", "ranks", "encoders"],
+    ["adapters", "pairing", "heads", "losses", "matchers", "schedules", "ranks", "encoders"],
     ["methods"],
     ["store"],
-    ["predict", "evaluation", "training"],
+    ["predict", "classify", "evaluation", "training"],
     ["recipes"],
     ["api"],
     ["experiments"],
     ["cli"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-APART = {"adapters", "pairing", "heads", "losses", "schedules", "predict", "evaluation", "training"}
+APART = {
+    *("adapters", "pairing", "heads", "losses", "matchers", "schedules"),
+    *("predict", "classify", "evaluation", "training"),
+}
 FILES = sorted(SOURCE.rglob("*.py"))
 
 

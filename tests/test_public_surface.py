@@ -5,6 +5,8 @@ from __future__ import annotations
 import likewise
 
 SURFACE = [
+    "Classes",
+    "Classifier",
     "Codec",
     "LikewiseError",
     "Predictor",
@@ -17,6 +19,7 @@ SURFACE = [
     "evaluate_crosslingual",
     "experiment",
     "load",
+    "load_classifier",
     "score",
     "train",
 ]

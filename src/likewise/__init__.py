@@ -16,6 +16,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "load": "likewise.predict",
+    "load_classifier": "likewise.classify",
+    "Classifier": "likewise.classify",
+    "Classes": "likewise.classify",
     "Predictor": "likewise.predict",
     "Scores": "likewise.predict",
     "score": "likewise.api",
@@ -31,6 +34,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "Classes",
+    "Classifier",
     "Codec",
     "LikewiseError",
     "Predictor",
@@ -43,12 +48,14 @@ __all__ = [
     "evaluate_crosslingual",
     "experiment",
     "load",
+    "load_classifier",
     "score",
     "train",
 ]
 
 if TYPE_CHECKING:
     from likewise.api import evaluate, evaluate_crosslingual, score, train
+    from likewise.classify import Classes, Classifier, load_classifier
     from likewise.errors import LikewiseError
     from likewise.evaluation import audit
     from likewise.experiments import experiment

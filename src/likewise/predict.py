@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from likewise.encoders.cache import EmbeddingCache
 from likewise.encoders.features import TextFeatures
+from likewise.encoders.inputs import check_texts
 from likewise.encoders.sentence import check_precision, with_modules
 from likewise.encoders.vectors import DEFAULT_BUDGET, VectorCache, encode_texts
-from likewise.errors import DataError, Problem, UnknownNameError
+from likewise.errors import UnknownNameError
 from likewise.methods.pairs import PairModel, objective_source
 from likewise.records import Relation
 
 if TYPE_CHECKING:
     from likewise.encoders.external import TextFunction
 
-MAX_CHARS = 100_000
 Numbers = NDArray[np.float64]
 
 
@@ -225,29 +225,3 @@ def as_pairs(pairs: Any, *, text_a: str | None = None, text_b: str | None = None
 
 def _place_in_pairs(index: int) -> str:
     return f"pair {index // 2}, text {'ab'[index % 2]}"
-
-
-def check_texts(
-    texts: Sequence[str],
-    *,
-    max_chars: int = MAX_CHARS,
-    name: Callable[[int], str] = lambda index: f"text {index}",
-) -> None:
-    """Refuse what is not text, is empty, or is longer than anyone can mean."""
-    for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise DataError(
-                [Problem(name(index), f"is {type(text).__name__}, not a string", "convert it with str()")]
-            )
-        if not text.strip():
-            raise DataError([Problem(name(index), "is empty", "leave the pair out")])
-        if len(text) > max_chars:
-            raise DataError(
-                [
-                    Problem(
-                        name(index),
-                        f"has {len(text):,} characters, at most {max_chars:,} are taken",
-                        "shorten it",
-                    )
-                ]
-            )

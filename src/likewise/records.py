@@ -35,6 +35,8 @@ class Relation:
     graded   a number in lo..hi on a grid of `step` (values between grid points are allowed: means of raters)
     ordered  labels in an order, each at a position on a number line (`positions`, any increasing spacing)
     classes  labels without an order
+
+    `texts` says each label in words, in one or several ways; a label without any is said by its name.
     """
 
     name: str
@@ -46,10 +48,13 @@ class Relation:
     positions: tuple[float, ...] = ()
     metric: str = ""
     description: str = ""
+    texts: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name:
             raise UsageError("a relation needs a name")
+        if self.texts and (len(self.texts) != len(self.labels) or not all(map(_says_something, self.texts))):
+            raise UsageError(f"relation {self.name!r}: texts must say each of its labels in words")
         if self.kind == "graded":
             self._check_range()
         else:
@@ -126,6 +131,11 @@ class Relation:
         return cls.classes(name, [label.strip() for label in spec.split("|")])
 
     @property
+    def label_texts(self) -> tuple[tuple[str, ...], ...]:
+        """Each label in words, in one or several ways."""
+        return self.texts or tuple((label,) for label in self.labels)
+
+    @property
     def unit(self) -> float:
         """Distance of neighbouring grid points (the smallest, if they differ): what errors count in."""
         return 1.0 if self.kind == "classes" else float(np.diff(self.grid).min())
@@ -199,14 +209,18 @@ class Relation:
             "positions": list(self.positions),
             "metric": self.metric,
             "description": self.description,
+            "texts": [list(ways) for ways in self.texts],
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        return cls(
-            **{**data, "labels": tuple(data.get("labels", ())), "positions": tuple(data.get("positions", ()))}
-        )
+        rows = {name: tuple(data.get(name, ())) for name in ("labels", "positions")}
+        return cls(**{**data, **rows, "texts": tuple(tuple(ways) for ways in data.get("texts", ()))})
+
+
+def _says_something(ways: tuple[str, ...]) -> bool:
+    return bool(ways) and all(way.strip() for way in ways)
 
 
 @dataclass(frozen=True, slots=True)

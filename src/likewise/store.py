@@ -31,6 +31,7 @@ from likewise.encoders.sentence import load_encoder, with_prompt
 from likewise.encoders.words import padding_of, with_padding
 from likewise.errors import ModelError, UsageError
 from likewise.heads import Layers
+from likewise.methods.label_embedding import LabelModel
 from likewise.methods.multilingual import FrozenPart
 from likewise.methods.pairs import Objective, PairModel, objective_source
 from likewise.records import Relation
@@ -50,7 +51,11 @@ RAW_RELATION = Relation(
 
 
 def save_model(
-    model: PairModel, folder: str | os.PathLike[str], *, about: Mapping[str, Any], overwrite: bool = False
+    model: PairModel | LabelModel,
+    folder: str | os.PathLike[str],
+    *,
+    about: Mapping[str, Any],
+    overwrite: bool = False,
 ) -> Path:
     """Write a model folder aside and rename it into place; `about` goes into model.json and the card."""
     target = Path(folder)
@@ -65,21 +70,15 @@ def save_model(
         _save_layers(model.encoder, own / "layers")
     else:
         with_padding(model.encoder, "safe").save(str(aside), create_model_card=False)
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.heads.state_dict().items()}
-    save_file(weights, own / "heads.safetensors")
-    if model.frozen is not None and model.frozen.tensors:
-        kept = {name: tensor.detach().cpu().contiguous() for name, tensor in model.frozen.tensors.items()}
-        save_file(kept, own / "language.safetensors")
+    described = _save_labels(model, own) if isinstance(model, LabelModel) else _save_pairs(model, own)
     document = {
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
         "relations": [relation.to_dict() for relation in model.relations],
         "padding": padding_of(model.encoder),
-        "objectives": [objective_to_dict(objective) for objective in model.objectives],
-        "source": {r.name: objective_source(model.answering(r.name)) for r in model.relations},
+        **described,
         **({"encoder_function": _function_to_dict(model.encoder)} if is_external(model.encoder) else {}),
-        **({"frozen": _frozen_to_dict(model.frozen)} if model.frozen is not None else {}),
         **about,
     }
     (own / "model.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf8")
@@ -88,6 +87,52 @@ def save_model(
         shutil.rmtree(target)
     aside.rename(target)
     return target
+
+
+def _save_pairs(model: PairModel, own: Path) -> dict[str, Any]:
+    save_file(_plain(model.heads.state_dict()), own / "heads.safetensors")
+    if model.frozen is not None and model.frozen.tensors:
+        save_file(_plain(model.frozen.tensors), own / "language.safetensors")
+    return {
+        "objectives": [objective_to_dict(objective) for objective in model.objectives],
+        "source": {r.name: objective_source(model.answering(r.name)) for r in model.relations},
+        **({"frozen": _frozen_to_dict(model.frozen)} if model.frozen is not None else {}),
+    }
+
+
+def _save_labels(model: LabelModel, own: Path) -> dict[str, Any]:
+    if model.label_encoder is not None:
+        model.label_encoder.save(str(own / "label_encoder"), create_model_card=False)
+    save_file(_plain(model.matching_state()), own / "matcher.safetensors")
+    return {"labels": model.options(), "source": {task.name: "matcher" for task in model.tasks}}
+
+
+def _plain(state: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+
+
+def load_labels(
+    name: str | os.PathLike[str], *, device: str | None = None
+) -> tuple[LabelModel, dict[str, Any]]:
+    """Load a folder that holds a label model, or any encoder as one that compares by the cosine, untaught."""
+    where = Path(resolve(name))
+    if not (where / "likewise" / "model.json").is_file():
+        return LabelModel(load_encoder(name, device=device), (), matcher="cosine").eval(), {"raw": True}
+    document = _read_document(where / "likewise" / "model.json")
+    if "labels" not in document:
+        raise ModelError(f"{where} answers pairs of texts and has no matcher for labels")
+    own = where / "likewise"
+    labels = load_encoder(own / "label_encoder", device=device) if (own / "label_encoder").is_dir() else None
+    tasks = [Relation.from_dict(entry) for entry in document["relations"]]
+    try:
+        model = LabelModel(
+            load_encoder(name, device=device), tasks, label_encoder=labels, **document["labels"]
+        )
+        model.load_matching(load_file(own / "matcher.safetensors", device=str(model.encoder.device)))
+    except (OSError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(f"{own}: the matcher cannot be loaded ({reason}); copy or train it again") from error
+    return model.eval(), document
 
 
 def load_model(
@@ -109,6 +154,8 @@ def _load_own(name: str | os.PathLike[str], encoder: SentenceTransformer) -> tup
             "raw": True
         }
     document = _read_document(where / "likewise" / "model.json")
+    if "labels" in document:
+        raise ModelError(f"{where} classifies texts: use likewise.load_classifier, or likewise classify")
     return _finish(encoder, where, document)
 
 

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import lzma
 import shutil
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from likewise.data import check, corpus_names, find_corpus, infer_relations, load, load_corpus, pair_key
-from likewise.data.catalogue import Corpus
-from likewise.data.corpora import locate, verify
+from likewise.data import (
+    check,
+    corpus_names,
+    find_corpus,
+    infer_relations,
+    load,
+    load_corpus,
+    pair_key,
+    text_key,
+)
+from likewise.data.catalogue import Corpus, Split
+from likewise.data.corpora import corpus_table, locate, verify
+from likewise.data.values import to_value
 from likewise.errors import DataError, UsageError
 from likewise.records import Relation
 
@@ -260,6 +272,96 @@ def test_catalogue_a_file_of_that_name_wins(tmp_path, monkeypatch):
     (tmp_path / "stsb").mkdir()
     with pytest.raises(DataError, match="is a folder without data files"):
         load("stsb")
+
+
+@pytest.fixture
+def treebank(tmp_path, alone):
+    """A data folder with invented sentences in the places of both sentiment treebanks."""
+    files = {
+        "sst1/train.tsv": "label\tsentence\n0\tAwful.\n1\tPoor.\n2\tA film.\n3\tGood.\n4\tGreat.\n",
+        "sst2/dev.tsv": "sentence\tlabel\nDull.\t0\nLively.\t1\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_catalogue_where_takes_several_values_and_a_split_its_own_labels(treebank):
+    def found(part):
+        records = load(f"sst2_sentences/{part}", data_dir=treebank)
+        return [(record.texts[0], record.values["sentiment"], record.source) for record in records]
+
+    assert found("train") == [
+        ("Awful.", "negative", "sst1/train.tsv:2"),
+        ("Poor.", "negative", "sst1/train.tsv:3"),
+        ("Good.", "positive", "sst1/train.tsv:5"),
+        ("Great.", "positive", "sst1/train.tsv:6"),
+    ]
+    assert found("dev") == [
+        ("Dull.", "negative", "sst2/dev.tsv:2"),
+        ("Lively.", "positive", "sst2/dev.tsv:3"),
+    ]
+    assert load("sst1/train", data_dir=treebank)[2].values == {"sentiment": "neutral"}
+    with pytest.raises(DataError, match="corpus sst2_sentences/train: 4 rows, expected 6,920"):
+        load_corpus("sst2_sentences", "train", data_dir=treebank)
+
+
+def test_catalogue_a_label_that_a_split_does_not_name_is_refused(treebank):
+    corpus = find_corpus("sst2_sentences")
+    (sentiment,) = corpus.relations
+    whole = replace(corpus.splits["train"], where={})
+    row = list(corpus_table(corpus, whole, data_dir=treebank))[2]
+    with pytest.raises(DataError, match=r"sst1/train\.tsv:4: sentiment '2' is not one of negative, positive"):
+        to_value(sentiment, row.fields["sentiment"], row.source)
+
+
+def test_catalogue_where_compares_numbers_as_labels(tmp_path, alone):
+    rows = (
+        '{"label": 0, "sentence": "Awful."}\n{"label": 2.0, "sentence": "A film."}\n{"sentence": "None."}\n'
+    )
+    (tmp_path / "own.jsonl").write_text(rows, encoding="utf-8")
+    corpus = find_corpus("sst2_sentences")
+    for values, kept in ((["0", "3"], ["Awful."]), (["2"], ["A film."]), (["1"], [])):
+        split = Split("own", "own.jsonl", 1, where={"label": values})
+        table = corpus_table(corpus, split, data_dir=tmp_path)
+        assert [row.fields["sentence"] for row in table] == kept
+
+
+def test_catalogue_splits_label_and_draw_what_they_can():
+    for corpus in map(find_corpus, corpus_names()):
+        relations = {relation.name: relation for relation in corpus.relations}
+        for split in corpus.splits.values():
+            assert not any(isinstance(values, str) for values in split.where.values())
+            for name, labels in split.labels.items():
+                assert set(labels.values()) <= set(relations[name].labels)
+            if split.draw is not None:
+                assert 0 <= split.draw.start < split.draw.stop <= split.draw.of
+                assert split.rows == split.draw.stop - split.draw.start
+
+
+@pytest.mark.realdata
+def test_catalogue_sst2_sentences_are_those_of_the_treebank(data_dir):
+    """Dev and test are the non-neutral rows of SST-1; the files differ in how they write a few characters."""
+
+    def plain(name, part):
+        for record in load_corpus(name, part, data_dir=data_dir):
+            text = record.texts[0].replace("-lrb-", "(").replace("-rrb-", ")")
+            sentiment = record.values["sentiment"].removeprefix("very ")
+            if sentiment != "neutral":
+                yield text_key(text), sentiment
+
+    for part, labels, respelt in (
+        ("train", {"negative": 3310, "positive": 3610}, 0),
+        ("dev", {"negative": 428, "positive": 444}, 0),
+        ("test", {"negative": 912, "positive": 909}, 4),  # favour and favor
+    ):
+        found, treebank = Counter(plain("sst2_sentences", part)), Counter(plain("sst1", part))
+        assert Counter(sentiment for _, sentiment in found.elements()) == labels
+        assert (found - treebank).total() == (treebank - found).total() == respelt
+    phrases = load_corpus("sst2", "test", data_dir=data_dir)
+    sentences = load_corpus("sst2_sentences", "test", data_dir=data_dir)
+    assert [(r.texts, r.values) for r in sentences] == [(r.texts, r.values) for r in phrases]
 
 
 @pytest.mark.parametrize("place", ["SICK.txt", "sick9840/SICK.txt"])

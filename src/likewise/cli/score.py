@@ -156,7 +156,7 @@ def _scored(
     names: dict[str, str],
 ) -> Iterator[dict[str, object]]:
     from likewise.data.values import to_text
-    from likewise.predict import MAX_CHARS
+    from likewise.encoders.inputs import MAX_CHARS
 
     pairs = [
         tuple(to_text(row.fields.get(c), column=c, source=row.source, max_chars=MAX_CHARS) for c in columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -21,9 +21,22 @@ _CROSSED = re.compile("([^-_]+)-([^-_]+)_(.+)")
 
 
 @dataclass(frozen=True, slots=True)
+class Draw:
+    """Rows `start` to `stop` of a seeded order of `of` rows, where the values of column `by` take turns."""
+
+    seed: int
+    by: str
+    of: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
 class Split:
     """One part of a corpus: its file below the data folder, its rows, the decompressed file's sha256.
 
+    Of the file's rows it has those with one of the values in `where`, and of these the ones in `draw`.
+    `labels` stand by relation in the place of the corpus's own, for a file that spells them otherwise.
     A crossed split has two `sides`: its first texts come from the one, its second texts from the other.
     """
 
@@ -31,7 +44,9 @@ class Split:
     file: str
     rows: int
     sha256: str = ""
-    where: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    draw: Draw | None = None
     language: str = "en"
     sides: tuple[Split, ...] = ()
 
@@ -189,11 +204,18 @@ def _catalogue() -> Mapping[str, Corpus]:
 
 
 def _corpus(name: str, entry: dict[str, Any]) -> Corpus:
-    splits = {key: Split(key, **value) for key, value in entry.pop("splits").items()}
+    splits = {key: _split(key, value) for key, value in entry.pop("splits").items()}
     ratings = tuple(_rating(key, value) for key, value in entry.pop("relations", {}).items())
     hub = Hub(**entry.pop("hub")) if "hub" in entry else None
     texts = tuple(entry.pop("texts", ()))
     return Corpus(name=name, texts=texts, ratings=ratings, splits=splits, hub=hub, **entry)
+
+
+def _split(name: str, entry: dict[str, Any]) -> Split:
+    asked = entry.pop("where", {}).items()
+    where = {column: [value] if isinstance(value, str) else value for column, value in asked}
+    draw = Draw(**entry.pop("draw")) if "draw" in entry else None
+    return Split(name, where=where, draw=draw, **entry)
 
 
 def _rating(name: str, entry: dict[str, Any]) -> Rating:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from likewise.data.catalogue import Corpus, Rating, Split, find_corpus
+from likewise.data.catalogue import Corpus, Split, find_corpus
 from likewise.data.compression import COMPRESSIONS, STREAM_ERRORS, cut_short, open_bytes, split_endings
 from likewise.data.crossing import crossed_table
+from likewise.data.drawing import drawn_table
 from likewise.data.hub import hub_table
 from likewise.data.rows import Fail, Row, Table
 from likewise.data.tables import open_table
@@ -43,16 +44,18 @@ def corpus_table(corpus: Corpus, split: Split, *, data_dir: Folder = None) -> Ta
         return crossed_table(corpus, split, first, second)
     stored = _stored_table(corpus, split, data_dir)
     parts = [column for text in corpus.texts for column in text.split("+")]
-    wanted = (*parts, *(rating.column for rating in corpus.ratings), *split.where)
+    drawn_by = () if split.draw is None else (split.draw.by,)
+    wanted = (*parts, *(rating.column for rating in corpus.ratings), *split.where, *drawn_by)
     absent = [column for column in dict.fromkeys(wanted) if column not in stored.columns]
     if absent:
         found = f"no column {', '.join(absent)}; columns: {', '.join(stored.columns)}"
         raise DataError([Problem(stored.name, found, f"give the file as published ({corpus.citation})")])
 
+    kept = _kept_table(stored, split)
+
     def scan(fail: Fail) -> Iterator[Row]:
-        for fields, source in stored.scan(fail):
-            if all(fields.get(column) == value for column, value in split.where.items()):
-                yield Row(_published(corpus, split, fields), source)
+        for fields, source in kept.scan(fail):
+            yield Row(_published(corpus, split, fields), source)
 
     columns = (*corpus.texts, *(relation.name for relation in corpus.relations), "subset", "language")
     return Table(stored.name, columns, scan, size=split.rows)
@@ -133,10 +136,23 @@ def _count(corpus: Corpus, split: Split, data_dir: Folder) -> int:
     return sum(1 for _ in table)
 
 
+def _kept_table(stored: Table, split: Split) -> Table:
+    """The rows of the file that belong to the split."""
+
+    def scan(fail: Fail) -> Iterator[Row]:
+        for row in stored.scan(fail):
+            if all(to_label(row.fields.get(column)) in values for column, values in split.where.items()):
+                yield row
+
+    table = Table(stored.name, stored.columns, scan)
+    return table if split.draw is None else drawn_table(table, split.draw)
+
+
 def _published(corpus: Corpus, split: Split, fields: dict[str, object]) -> dict[str, object]:
     cells: dict[str, object] = {text: _join(text, fields) for text in corpus.texts}
     for rating in corpus.ratings:
-        cells[rating.relation.name] = _move(rating, fields.get(rating.column))
+        labels = split.labels.get(rating.relation.name, rating.labels)
+        cells[rating.relation.name] = _move(fields.get(rating.column), labels, rating.plus)
     cells["subset"] = fields.get(corpus.subset, "") if corpus.subset else ""
     cells["language"] = split.language
     return cells
@@ -148,13 +164,13 @@ def _join(text: str, fields: dict[str, object]) -> object:
     return " ".join(str(cell) for column in text.split("+") if (cell := fields.get(column)))
 
 
-def _move(rating: Rating, cell: object) -> object:
+def _move(cell: object, labels: Mapping[str, str], plus: float) -> object:
     if is_missing(cell):
         return None
-    if rating.labels:
-        return rating.labels.get(to_label(cell), cell)
-    number = to_number(cell) if rating.plus else None
-    return cell if number is None else number + rating.plus
+    if labels:
+        return labels.get(to_label(cell), cell)
+    number = to_number(cell) if plus else None
+    return cell if number is None else number + plus
 
 
 def _stored_table(corpus: Corpus, split: Split, data_dir: Folder) -> Table:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -75,20 +76,41 @@ def bilstm_encoder(
 
     `words` restricts the vocabulary to words that occur in the data at hand; others become <unk>.
     """
-    vocabulary, table = load_vectors(vectors, words=words)
-    tokenizer = word_tokenizer(vocabulary, markers=True)
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token=PAD, unk_token=UNKNOWN, bos_token=BEGIN, eos_token=END
-    )
-    lookup = WordEmbeddings(
-        fast, _with_specials(table, seed), update_embeddings=train_vectors, max_seq_length=max_length
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        recurrent = LSTM(table.shape[1], hidden)
+    lookup = word_lookup(vectors, words=words, max_length=max_length, train_vectors=train_vectors, seed=seed)
+    with seeded(seed):
+        recurrent = LSTM(lookup.get_embedding_dimension(), hidden)
     pooling = Pooling(2 * hidden, "max")
     encoder = SentenceTransformer(modules=[lookup, recurrent, pooling], device=device)
     return with_padding(encoder, padding)
+
+
+def word_lookup(
+    vectors: str | os.PathLike[str],
+    *,
+    words: Iterable[str] | None,
+    max_length: int,
+    train_vectors: bool,
+    seed: int,
+) -> WordEmbeddings:
+    """Texts to the vectors of their words between two markers, B×T×d: what every recurrent encoder reads."""
+    vocabulary, table = load_vectors(vectors, words=words)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=word_tokenizer(vocabulary, markers=True),
+        pad_token=PAD,
+        unk_token=UNKNOWN,
+        bos_token=BEGIN,
+        eos_token=END,
+    )
+    weights = _with_specials(table, seed)
+    return WordEmbeddings(tokenizer, weights, update_embeddings=train_vectors, max_seq_length=max_length)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Start weights from a seed, without moving the random numbers of whoever asks for them."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def average_encoder(

@@ -14,7 +14,14 @@ from likewise.heads import Layers
 from likewise.losses import make_loss
 from likewise.methods.pairs import Objective
 from likewise.methods.regression import check_zone
-from likewise.recipes.schema import EncoderSpec, ObjectiveSpec, Recipe, RelationSpec, StageSpec
+from likewise.recipes.schema import (
+    EncoderSpec,
+    ObjectiveSpec,
+    Recipe,
+    RelationSpec,
+    StageSpec,
+    TrainedStageSpec,
+)
 from likewise.records import Relation
 from likewise.training.settings import FitSettings
 
@@ -39,7 +46,16 @@ def _relation(name: str, spec: RelationSpec) -> Relation:
         positions=spec.positions,
         metric=spec.metric,
         description=spec.description,
+        texts=_label_texts(name, spec),
     )
+
+
+def _label_texts(name: str, spec: RelationSpec) -> tuple[tuple[str, ...], ...]:
+    unknown = [label for label in spec.texts if label not in spec.labels]
+    if unknown:
+        found = f"{unknown[0]!r} is not one of the labels {', '.join(spec.labels)}"
+        raise RecipeError([Problem(f"relation.{name}.texts", found)])
+    return tuple(spec.texts.get(label, (label,)) for label in spec.labels) if spec.texts else ()
 
 
 def build_objectives(recipe: Recipe, number: int) -> list[Objective]:
@@ -122,7 +138,7 @@ def encoder_files(spec: EncoderSpec) -> dict[str, Stamp]:
 
 
 def build_settings(
-    stage: StageSpec,
+    stage: TrainedStageSpec,
     *,
     seed: int,
     device: str | None = None,

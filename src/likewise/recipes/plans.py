@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from likewise.methods.label_embedding import LabelModel
 from likewise.methods.pairs import PairModel
 from likewise.recipes.build import build_settings
-from likewise.recipes.schema import ParallelStageSpec, Recipe, RefineStageSpec, StageSpec
+from likewise.recipes.schema import LabelStageSpec, ParallelStageSpec, Recipe, RefineStageSpec, StageSpec
 from likewise.recipes.stages import StageData
 
 
@@ -28,6 +29,23 @@ def plan_lines(recipe: Recipe, number: int, stage: StageSpec, model: PairModel, 
         f"stage {number} {stage.name}".rstrip() + f": {steps.pairs:,} pairs, dev {_dev_sizes(data)}",
         f"  learns {objectives} ({stage.schedule})",
         course,
+        *(f"  {line}" for line in data.leakage),
+    ]
+
+
+def label_plan_lines(
+    recipe: Recipe, number: int, stage: LabelStageSpec, model: LabelModel, data: StageData
+) -> list[str]:
+    """The same for a stage of labelled texts."""
+    from likewise.training.fit import plan
+
+    steps = plan(model, data.train, build_settings(stage, seed=recipe.seed), data.weights)
+    tasks = "; ".join(f"{task.name} ({len(task.labels)} labels)" for task in model.tasks)
+    return [
+        f"stage {number} {stage.name}".rstrip() + f": {steps.pairs:,} texts, dev {_dev_sizes(data)}",
+        f"  learns {tasks} by {stage.matcher} + {stage.loss}",
+        f"  {steps.steps:,} steps, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
+        f"{stage.optimiser} at {stage.learning_rate:g}, seed {recipe.seed}",
         *(f"  {line}" for line in data.leakage),
     ]
 

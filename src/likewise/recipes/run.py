@@ -5,37 +5,34 @@ The run folder `OUTPUT.run/` holds checkpoints and is removed when the model fol
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock
-
 from likewise import ranks
-from likewise.data import write_text_aside
-from likewise.data.parallel import ParallelText
+from likewise.classify import Classifier
 from likewise.encoders.cache import EmbeddingCache, Identity, identify, remembered_identity
 from likewise.encoders.sentence import with_prompt
-from likewise.errors import Problem, RecipeError, UsageError
+from likewise.errors import Problem, RecipeError
 from likewise.heads import CosineHead
 from likewise.losses import LOSSES
+from likewise.methods.label_embedding import LabelModel
 from likewise.methods.pairs import PairModel
 from likewise.predict import Predictor
 from likewise.recipes.build import build_encoder, build_objectives, build_settings, encoder_files
 from likewise.recipes.devscore import DevSet, check_dev, dev_scorer, settle_cosines
 from likewise.recipes.frozen import Frozen, run_parallel, run_refine
-from likewise.recipes.plans import frozen_plan_lines, plan_lines
+from likewise.recipes.labels import label_stages, run_labels, start_label_model
+from likewise.recipes.plans import frozen_plan_lines, label_plan_lines, plan_lines
 from likewise.recipes.prepared import prepared_stages
+from likewise.recipes.runfiles import Place, kept_stage, open_run, run_folders, stage_report
 from likewise.recipes.schema import ParallelStageSpec, Recipe, RefineStageSpec, StageSpec
 from likewise.recipes.stages import StageData, stage_relations
-from likewise.training.state import FitEvent, FitReport
+from likewise.training.state import FitEvent
 from likewise.versions import versions
 
 if TYPE_CHECKING:
@@ -66,7 +63,7 @@ class RunReport:
 
     output: Path | None
     stages: list[dict[str, Any]]
-    predictor: Predictor
+    predictor: Any  # a Predictor, or a Classifier where labels are texts
 
 
 def run_recipe(
@@ -87,7 +84,7 @@ def run_recipe(
         with tempfile.TemporaryDirectory(prefix="likewise-run-") as own:
             work = Path(ranks.from_first(own)) / "run"
             return _run_in(recipe, None, work, context, resume=False, overwrite=False)
-    folder, work = _folders(Path(output), resume=resume, overwrite=overwrite)
+    folder, work = run_folders(Path(output), resume=resume, overwrite=overwrite)
     return _run_in(recipe, folder, work, context, resume=resume, overwrite=overwrite)
 
 
@@ -102,22 +99,15 @@ def _run_in(
         open_encoder()
     ranks.wait()  # all have looked at the folders before the first one writes
     if ranks.is_first():
-        _open_run(work, recipe, resume=resume)
+        open_run(work, recipe, resume=resume)
     ranks.wait()
     # A run in memory cannot be found again.
-    place = _Place(work, resume=resume, resumable=folder is not None)
-    frozen, reports = _run_frozen_stages(recipe, open_encoder, stages, place, context)
-    first = len(reports)
-    if frozen is None:
-        model = start_model(recipe, open_encoder())
-    elif first == len(stages):
-        model = settled_model(frozen, stages[-1].dev, precision=context.precision)
+    place = Place(work, resume=resume, resumable=folder is not None)
+    model: PairModel | LabelModel
+    if label_stages(recipe):
+        model, reports = run_labels(recipe, open_encoder(), stages, place, context)
     else:
-        model = start_model(recipe, frozen.finished(), first)
-    for number, stage in pair_stages(recipe):
-        if number > first:
-            model.set_objectives(build_objectives(recipe, number))
-        reports.append(_run_stage(recipe, number, stage, model, stages[number], place, context))
+        model, reports = _run_pairs(recipe, open_encoder, stages, place, context)
     about = {
         "recipe": recipe.model_dump(mode="json"),
         "method": recipe.method,
@@ -131,7 +121,37 @@ def _run_in(
             save_model(model, folder, about=about, overwrite=overwrite)
         shutil.rmtree(work, ignore_errors=True)
     ranks.wait()
-    return RunReport(folder, reports, Predictor(model, about, precision=context.precision))
+    return RunReport(folder, reports, ready(model, about, context.precision))
+
+
+def ready(model: PairModel | LabelModel, about: dict[str, Any], precision: str) -> Predictor | Classifier:
+    """A model that answers."""
+    if isinstance(model, LabelModel):
+        return Classifier(model, about, precision=precision)
+    return Predictor(model, about, precision=precision)
+
+
+def _run_pairs(
+    recipe: Recipe,
+    open_encoder: Callable[[], SentenceTransformer],
+    stages: Sequence[StageData],
+    place: Place,
+    context: RunContext,
+) -> tuple[PairModel, list[dict[str, Any]]]:
+    """Train the stages that leave the encoder as it is, then those of rated pairs."""
+    frozen, reports = _run_frozen_stages(recipe, open_encoder, stages, place, context)
+    first = len(reports)
+    if frozen is None:
+        model = start_model(recipe, open_encoder())
+    elif first == len(stages):
+        model = settled_model(frozen, stages[-1].dev, precision=context.precision)
+    else:
+        model = start_model(recipe, frozen.finished(), first)
+    for number, stage in pair_stages(recipe):
+        if number > first:
+            model.set_objectives(build_objectives(recipe, number))
+        reports.append(_run_stage(recipe, number, stage, model, stages[number], place, context))
+    return model, reports
 
 
 def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
@@ -140,6 +160,12 @@ def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
     stages = prepared_stages(recipe, context=context)
     for number, frozen_stage in frozen_stages(recipe):
         lines += frozen_plan_lines(recipe, number, frozen_stage, stages[number])
+    if label_stages(recipe):
+        encoder = start_encoder(recipe, stages, context)
+        labels = start_label_model(recipe, label_stages(recipe)[0][1], encoder)
+    for number, label_stage in label_stages(recipe):
+        labels.set_tasks(list(stage_relations(recipe, label_stage).values()), label_stage.weights)
+        lines += label_plan_lines(recipe, number, label_stage, labels, stages[number])
     own = pair_stages(recipe)
     if own:
         model = start_model(recipe, start_encoder(recipe, stages, context), own[0][0])
@@ -158,24 +184,16 @@ def untrained(recipe: Recipe, context: RunContext) -> RunReport:
 
 def frozen_stages(recipe: Recipe) -> list[tuple[int, ParallelStageSpec | RefineStageSpec]]:
     """The stages that learn on vectors of the frozen encoder, numbered; they come first."""
-    return [(n, stage) for n, stage in enumerate(recipe.stage) if not isinstance(stage, StageSpec)]
+    return [
+        (n, stage)
+        for n, stage in enumerate(recipe.stage)
+        if isinstance(stage, ParallelStageSpec | RefineStageSpec)
+    ]
 
 
 def pair_stages(recipe: Recipe) -> list[tuple[int, StageSpec]]:
     """The stages that train the encoder itself, numbered."""
     return [(n, stage) for n, stage in enumerate(recipe.stage) if isinstance(stage, StageSpec)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a run keeps its checkpoints, and whether it goes on from some."""
-
-    work: Path
-    resume: bool
-    resumable: bool
-
-    def options(self, number: int) -> dict[str, Any]:
-        return {"run": self.work / f"stage-{number}", "resume": self.resume}
 
 
 def start_encoder(recipe: Recipe, stages: Sequence[StageData], context: RunContext) -> SentenceTransformer:
@@ -254,7 +272,7 @@ def _run_stage(
     stage: StageSpec,
     model: PairModel,
     data: StageData,
-    place: _Place,
+    place: Place,
     context: RunContext,
 ) -> dict[str, Any]:
     for line in plan_lines(recipe, number, stage, model, data):
@@ -281,14 +299,14 @@ def _run_stage(
             model, data.train, weights=data.weights, groups=data.groups, resumable=place.resumable, **shared
         )
     settle_cosines(model, data.dev, precision=context.precision)
-    return _stage_report(stage.name or f"stage {number}", report, data)
+    return stage_report(stage.name or f"stage {number}", report, data)
 
 
 def _run_frozen_stages(
     recipe: Recipe,
     open_encoder: Callable[[], SentenceTransformer],
     stages: Sequence[StageData],
-    place: _Place,
+    place: Place,
     context: RunContext,
 ) -> tuple[Frozen | None, list[dict[str, Any]]]:
     """Train the stages that leave the encoder as it is; None where a recipe has none."""
@@ -306,78 +324,5 @@ def _run_frozen_stages(
                 report = run_parallel(frozen, stage, data, **shared, **options)
             else:
                 report = run_refine(frozen, stage, data, **shared, **options)
-        reports.append(_stage_report(stage.name or f"stage {number}", report, data))
+        reports.append(stage_report(stage.name or f"stage {number}", report, data))
     return frozen, reports
-
-
-@contextmanager
-def kept_stage(recipe: Recipe, number: int, place: _Place, context: RunContext) -> Iterator[dict[str, Any]]:
-    """Where a stage over a frozen encoder leaves its files: with its run, or where others find them.
-
-    Runs side by side that need the same stage wait for the first of them.
-    """
-    if context.kept_stages is None:
-        yield {**place.options(number), "resumable": place.resumable}
-        return
-    context.kept_stages.mkdir(parents=True, exist_ok=True)
-    folder = context.kept_stages / _begins_with(recipe, number, context.precision)
-    with FileLock(f"{folder}.lock"):
-        yield {"run": folder, "resume": True, "resumable": True}
-
-
-def _begins_with(recipe: Recipe, number: int, precision: str) -> str:
-    """A name for everything that the first stages of a recipe depend on."""
-    document = recipe.model_dump(mode="json", exclude={"name", "description", "evaluation"})
-    document["stage"] = document["stage"][: number + 1]
-    return hashlib.sha256(json.dumps([document, precision], sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _stage_report(name: str, report: FitReport, data: StageData) -> dict[str, Any]:
-    prints = {entry.name: _fingerprint(entry) for entry in (DevSet("train", data.train), *data.dev)}
-    prints |= {text.name: _parallel_fingerprint(text) for text in data.parallel}
-    return {"name": name, **asdict(report), "leakage": data.leakage, "fingerprints": prints}
-
-
-def _parallel_fingerprint(text: ParallelText) -> str:
-    digest = hashlib.sha256()
-    for pair in text:
-        digest.update(json.dumps(pair, ensure_ascii=False).encode("utf8"))
-    return f"{len(text)} rows sha256:{digest.hexdigest()[:16]}"
-
-
-def _fingerprint(entry: DevSet) -> str:
-    digest = hashlib.sha256()
-    for record in entry.records:
-        digest.update(json.dumps([record.texts, dict(record.values)], ensure_ascii=False).encode("utf8"))
-    return f"{len(entry.records)} rows sha256:{digest.hexdigest()[:16]}"
-
-
-def _folders(folder: Path, *, resume: bool, overwrite: bool) -> tuple[Path, Path]:
-    """The model folder and the run folder; nothing is written yet, so bad data leaves no trace."""
-    work = folder.with_name(folder.name + ".run")
-    if folder.exists() and not overwrite:
-        raise UsageError(f"{folder} exists already; choose another --output or pass --overwrite")
-    if work.exists() and not resume and not overwrite:
-        raise UsageError(
-            f"{work} holds an unfinished run; go on with --resume or start over with --overwrite"
-        )
-    if resume and not work.exists():
-        raise UsageError(f"{work} does not exist: there is no run to resume; leave --resume out")
-    return folder, work
-
-
-def _open_run(work: Path, recipe: Recipe, *, resume: bool) -> None:
-    if not resume:
-        shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True, exist_ok=True)
-    _same_recipe(work / "recipe.json", recipe)
-
-
-def _same_recipe(path: Path, recipe: Recipe) -> None:
-    """A run is resumed with the recipe it was started with, or not at all."""
-    text = json.dumps(recipe.model_dump(mode="json"), sort_keys=True)
-    if path.is_file() and path.read_text(encoding="utf8") != text:
-        raise UsageError(
-            f"{path.parent} was started with another recipe or other overrides; resume with the same ones"
-        )
-    write_text_aside(path, text)

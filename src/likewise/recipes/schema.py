@@ -40,6 +40,16 @@ class RelationSpec(Part):
     positions: tuple[float, ...] = ()
     metric: str = Field(default="", description="spearman, pearson, accuracy, …; chosen by kind if empty")
     description: str = ""
+    texts: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="label → how it is said, one text or several; its name if left out"
+    )
+
+    @field_validator("texts", mode="before")
+    @classmethod
+    def _one_text_or_several(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {label: (ways,) if isinstance(ways, str) else ways for label, ways in value.items()}
 
 
 class EncoderSpec(Part):
@@ -126,33 +136,20 @@ class ObjectiveSpec(Part):
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
-class StageSpec(Part):
-    """Data, objectives, what trains, when it stops."""
+class TrainedStageSpec(Part):
+    """What stages that train an encoder share: data, optimisation, when it stops."""
 
-    kind: Literal["pairs"] = "pairs"
     name: str = ""
     data: tuple[DataSpec, ...] = Field(min_length=1)
     dev: tuple[DataSpec, ...] = ()
     dev_share: float = Field(
         default=0.1, gt=0, lt=1, description="share of data split off where no dev is given"
     )
-    objective: tuple[ObjectiveSpec, ...] = Field(min_length=1)
     filter_against: tuple[str, ...] = Field(
         default=(),
         description="evaluation sets whose pairs are dropped from data and dev: sts7, stsb/test, a file",
     )
     allow_leak: bool = Field(default=False, description="keep training pairs that stand in filter_against")
-    select_source: Literal["cosine", "head"] | None = Field(default=None, description="score source on dev")
-    select_metric: str = Field(
-        default="", description="spearman, pearson, accuracy, …; the relation's own if empty"
-    )
-    schedule: Literal["single", "multi-label", "multi-task"] = "multi-label"
-    shuffle_relations: bool = Field(
-        default=False, description="multi-task: relations in random order per batch"
-    )
-    weighting: Literal["sum", "mean", "uncertainty"] = Field(
-        default="sum", description="how the losses of a step add up; uncertainty learns a weight for each"
-    )
     epochs: float = Field(default=1, gt=0)
     max_steps: int | None = Field(default=None, gt=0)
     batch_size: int = Field(default=16, gt=0, description="pairs per step, over all processes")
@@ -172,11 +169,6 @@ class StageSpec(Part):
     rate_schedule: Literal["linear", "constant", "cosine", "paper", "code", "infersent"] = "linear"
     warmup: float = Field(default=0.1, ge=0, lt=1)
     clip: float = Field(default=1.0, ge=0, description="gradient norm; 0 is off")
-    anchor: float = Field(
-        default=0.0,
-        ge=0,
-        description="weight that holds unrated cosines of a batch where the starting encoder had them",
-    )
     average: float = Field(
         default=0.0, ge=0, lt=1, description="decay of a running mean of the weights, which is kept; 0 is off"
     )
@@ -187,6 +179,48 @@ class StageSpec(Part):
         default=None, gt=0, description="evaluations without a better one before stopping"
     )
     select: bool = Field(default=True, description="keep the best dev step; otherwise the last")
+
+
+class StageSpec(TrainedStageSpec):
+    """Rated pairs: objectives, and how they meet in a step."""
+
+    kind: Literal["pairs"] = "pairs"
+    objective: tuple[ObjectiveSpec, ...] = Field(min_length=1)
+    select_source: Literal["cosine", "head"] | None = Field(default=None, description="score source on dev")
+    select_metric: str = Field(
+        default="", description="spearman, pearson, accuracy, …; the relation's own if empty"
+    )
+    schedule: Literal["single", "multi-label", "multi-task"] = "multi-label"
+    shuffle_relations: bool = Field(
+        default=False, description="multi-task: relations in random order per batch"
+    )
+    weighting: Literal["sum", "mean", "uncertainty"] = Field(
+        default="sum", description="how the losses of a step add up; uncertainty learns a weight for each"
+    )
+    anchor: float = Field(
+        default=0.0,
+        ge=0,
+        description="weight that holds unrated cosines of a batch where the starting encoder had them",
+    )
+
+
+class LabelStageSpec(TrainedStageSpec):
+    """Labelled texts: every relation it names is a task, every label a text (label embedding)."""
+
+    kind: Literal["labels"]
+    task: tuple[str, ...] = Field(default=(), description="relations that are learnt; all if empty")
+    weights: dict[str, float] = Field(default_factory=dict, description="λ of a task; 1 if left out")
+    matcher: Literal[
+        "concat-mlp", "bilinear", "dot", "cosine", "euclid", "interaction", "concat-linear", "one-hot"
+    ] = Field(default="concat-mlp", description="one-hot: a linear layer per task, label texts unread")
+    hidden: int | None = Field(default=None, gt=0, description="of concat-mlp; the vector's width if empty")
+    loss: Literal["softmax", "bce", "positive"] = "softmax"
+    label_encoder: Literal["shared", "own"] = Field(
+        default="shared", description="own: labels have an encoder of their own, begun like the texts'"
+    )
+    max_words: int | None = Field(
+        default=None, gt=1, description="longer texts keep their first and last words"
+    )
 
 
 class ParallelSpec(Part):
@@ -299,6 +333,7 @@ def _kind_of_stage(value: Any) -> str:
 
 AnyStage = Annotated[
     Annotated[StageSpec, Tag("pairs")]
+    | Annotated[LabelStageSpec, Tag("labels")]
     | Annotated[ParallelStageSpec, Tag("parallel")]
     | Annotated[RefineStageSpec, Tag("refine")],
     Discriminator(_kind_of_stage),
@@ -351,10 +386,18 @@ class Recipe(Part):
 
     @field_validator("stage")
     @classmethod
+    def _labels_alone(cls, stages: tuple[AnyStage, ...]) -> tuple[AnyStage, ...]:
+        kinds = {stage.kind for stage in stages}
+        if "labels" in kinds and len(kinds) > 1:
+            raise ValueError("stages of kind labels stand alone: train the encoder by another recipe first")
+        return stages
+
+    @field_validator("stage")
+    @classmethod
     def _frozen_stages_first(cls, stages: tuple[AnyStage, ...]) -> tuple[AnyStage, ...]:
         kinds = [stage.kind for stage in stages]
         for number, kind in enumerate(kinds):
-            if kind != "pairs" and "pairs" in kinds[:number]:
+            if kind in ("parallel", "refine") and "pairs" in kinds[:number]:
                 raise ValueError(
                     f"stage.{number}.kind: {kind} learns on vectors of a frozen encoder and "
                     "cannot follow a stage that trains the encoder"
@@ -370,6 +413,9 @@ def _relations_of(stages: tuple[AnyStage, ...]) -> Iterator[tuple[str, str]]:
                 yield f"stage.{number}.objective.{place}", objective.relation
         elif isinstance(stage, RefineStageSpec) and stage.relation:
             yield f"stage.{number}", stage.relation
+        elif isinstance(stage, LabelStageSpec):
+            for task in (*stage.task, *stage.weights):
+                yield f"stage.{number}.task", task
 
 
 def parse_recipe(data: dict[str, Any], where: str) -> Recipe:

@@ -26,11 +26,13 @@ def load_source(
     data_dir: str | Path | None = None,
     tables: Mapping[str, object] | None = None,
     seed: int = 1,
+    pairs: bool = True,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[Record]:
     """The rows of one data entry, with values on the recipe's relations; what it does not rate is missing.
 
-    `tables` holds frames and lists handed over in Python, by the name the entry uses.
+    `tables` holds frames and lists handed over in Python, by the name the entry uses; `pairs=False` reads one
+    text a row.
     """
     source: object = (tables or {}).get(spec.source, spec.source)
     stored = stored_relations(spec, source, relations, tell)
@@ -41,6 +43,7 @@ def load_source(
         text_b=spec.text_b,
         data_dir=data_dir,
         limit=spec.limit,
+        pairs=pairs,
     )
     moved = [
         replace(

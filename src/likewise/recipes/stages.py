@@ -15,7 +15,15 @@ from likewise.evaluation.leakage import filter_overlap
 from likewise.recipes.build import build_relations
 from likewise.recipes.devscore import DevSet
 from likewise.recipes.leakfilter import evaluation_sets, is_parallel, parallel_keys
-from likewise.recipes.schema import AnyStage, DataSpec, ParallelSpec, ParallelStageSpec, Recipe, StageSpec
+from likewise.recipes.schema import (
+    AnyStage,
+    DataSpec,
+    LabelStageSpec,
+    ParallelSpec,
+    ParallelStageSpec,
+    Recipe,
+    StageSpec,
+)
 from likewise.recipes.sources import load_source
 from likewise.records import Record, Relation
 
@@ -66,6 +74,7 @@ def load_stage(
             data_dir=context.data_dir,
             tables=context.tables,
             seed=recipe.seed,
+            pairs=not isinstance(stage, LabelStageSpec),
             tell=context.tell,
         )
         return without_languages(found, recipe.hold_out, spec.source, leakage)
@@ -103,6 +112,8 @@ def stage_relations(recipe: Recipe, stage: AnyStage) -> dict[str, Relation]:
     known = build_relations(recipe)
     if isinstance(stage, StageSpec):
         return {objective.relation: known[objective.relation] for objective in stage.objective}
+    if isinstance(stage, LabelStageSpec):
+        return {name: known[name] for name in stage.task or known}
     name = getattr(stage, "relation", "") or next(iter(known))
     return {name: known[name]}
 
@@ -186,7 +197,8 @@ def _filter(
     """
     stage = recipe.stage[number]
     chosen = rated_against(stage)
-    against = evaluation_sets(chosen, data_dir=context.data_dir)
+    pairs = not isinstance(stage, LabelStageSpec)
+    against = evaluation_sets(chosen, data_dir=context.data_dir, pairs=pairs)
     names = f"{len(chosen)} evaluation sets" if len(chosen) > 2 else ", ".join(chosen)
     lines = []
     kept_train = []

@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from safetensors.torch import load_file
+from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from likewise import ranks
 from likewise.errors import EvaluationError
-from likewise.methods.pairs import PairModel
 from likewise.methods.relations import SHRINK, infersent_stops
 from likewise.training.averaging import WeightAverage
 from likewise.training.checkpoints import (
@@ -30,18 +30,25 @@ from likewise.training.checkpoints import (
     save_weights,
     write_checkpoint,
 )
-from likewise.training.loader import StepSampler
 from likewise.training.settings import FitSettings
 from likewise.training.state import FitEvent, RunState, best_file
 
-Evaluate = Callable[[PairModel], Mapping[str, float]]
+# Dev numbers of a model.
+Evaluate = Callable[[Any], Mapping[str, float]]
+
+
+class EpochSampler(Protocol):
+    """Batches that are a function of the epoch."""
+
+    def set_epoch(self, epoch: int) -> None:
+        """Walk the batches of this epoch."""
 
 
 class SeedSteps(TrainerCallback):
     """Seed per (seed, step, rank), so that a resumed step draws the same dropout; pick the batches."""
 
     def __init__(
-        self, sampler: StepSampler, settings: FitSettings, updates_per_epoch: int, rank: int
+        self, sampler: EpochSampler, settings: FitSettings, updates_per_epoch: int, rank: int
     ) -> None:
         self._sampler, self._settings, self._rank = sampler, settings, rank
         self._updates_per_epoch = updates_per_epoch
@@ -65,7 +72,7 @@ class SelectAndSave(TrainerCallback):
 
     def __init__(
         self,
-        model: PairModel,
+        model: nn.Module,
         run: Path,
         settings: FitSettings,
         *,

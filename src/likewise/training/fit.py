@@ -25,15 +25,18 @@ from likewise.data import write_json_aside
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.vectors import encode_texts
 from likewise.errors import UsageError
+from likewise.methods.label_embedding import LabelModel
 from likewise.methods.pairs import PairModel
 from likewise.records import Record
 from likewise.training.callbacks import Evaluate, SeedSteps, SelectAndSave
 from likewise.training.checkpoints import complete_checkpoints, load_weights, read_state, save_weights
+from likewise.training.label_steps import LabelCollate, LabelDataset, LabelSampler, rows_by_task
 from likewise.training.loader import Anchors, Collate, PairDataset, StepSampler
 from likewise.training.optimiser import make_optimiser, make_rate_schedule
 from likewise.training.settings import FitSettings
 from likewise.training.state import FitEvent, FitReport, RunState, best_file, finished_report
 
+Model = PairModel | LabelModel
 # Heads that scale measure their features on about so many pairs.
 _MEASURED_PAIRS = 1000
 
@@ -61,7 +64,7 @@ class _StepTrainer(Trainer):
 
 
 def fit(
-    model: PairModel,
+    model: Model,
     records: Sequence[Record],
     *,
     settings: FitSettings,
@@ -138,10 +141,16 @@ def check_trackers(trackers: Sequence[str]) -> None:
 
 
 def plan(
-    model: PairModel, records: Sequence[Record], settings: FitSettings, weights: Sequence[float] | None = None
+    model: Model, records: Sequence[Record], settings: FitSettings, weights: Sequence[float] | None = None
 ) -> FitPlan:
     """Count steps without training: what is printed before step 0 and by --dry-run."""
     names = tuple(relation.name for relation in model.relations)
+    if isinstance(model, LabelModel):
+        rows = rows_by_task(records, model.tasks, weights=weights, max_words=model.max_words)
+        sizes = {task: [len(text) for text in part.texts] for task, part in rows.items()}
+        updates = math.ceil(len(LabelSampler(rows, sizes, settings)) / settings.accumulation)
+        total = settings.max_steps or math.ceil(updates * settings.epochs)
+        return FitPlan(sum(map(len, sizes.values())), updates, total, names)
     lengths = [max(len(text) for text in record.texts) for record in records]
     if settings.token_budget is not None:
         features = TextFeatures(model.encoder)
@@ -151,14 +160,46 @@ def plan(
 
 
 def _prepare(
-    model: PairModel,
+    model: Model,
     records: Sequence[Record],
     settings: FitSettings,
     run: Path,
     weights: Sequence[float] | None,
     groups: Sequence[int] | None,
-) -> tuple[DataLoader[Any], StepSampler, TrainingArguments]:
+) -> tuple[DataLoader[Any], StepSampler | LabelSampler, TrainingArguments]:
     arguments = _arguments(settings, run)
+    model.to(arguments.device)
+    if isinstance(model, LabelModel):
+        return *_label_loader(model, records, settings, arguments, weights), arguments
+    return *_pair_loader(model, records, settings, arguments, weights, groups), arguments
+
+
+def _label_loader(
+    model: LabelModel,
+    records: Sequence[Record],
+    settings: FitSettings,
+    arguments: TrainingArguments,
+    weights: Sequence[float] | None,
+) -> tuple[DataLoader[Any], LabelSampler]:
+    dataset = LabelDataset(rows_by_task(records, model.tasks, weights=weights, max_words=model.max_words))
+    features = TextFeatures(model.encoder)
+    features.add(text for part in dataset.rows.values() for text in part.texts)
+    lengths = {task: [features.length(text) for text in part.texts] for task, part in dataset.rows.items()}
+    sampler = LabelSampler(
+        dataset.rows, lengths, settings, rank=arguments.process_index, world=arguments.world_size
+    )
+    collate = LabelCollate(model, dataset, features, chunked=arguments.device.type == "cpu")
+    return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate), sampler
+
+
+def _pair_loader(
+    model: PairModel,
+    records: Sequence[Record],
+    settings: FitSettings,
+    arguments: TrainingArguments,
+    weights: Sequence[float] | None,
+    groups: Sequence[int] | None,
+) -> tuple[DataLoader[Any], StepSampler]:
     dataset = PairDataset(records, model.objectives, groups=groups)
     features = TextFeatures(model.encoder)
     features.add(text for pair in dataset.texts for text in pair)
@@ -171,7 +212,6 @@ def _prepare(
         rank=arguments.process_index,
         world=arguments.world_size,
     )
-    model.to(arguments.device)
     model.anchor = settings.anchor
     model.set_weighting(settings.weighting)
     _scale_features(model, dataset, features)
@@ -181,7 +221,7 @@ def _prepare(
         else None
     )
     collate = Collate(dataset, features, chunked=arguments.device.type == "cpu", anchors=anchors)
-    return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate), sampler, arguments
+    return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate), sampler
 
 
 def _scale_features(model: PairModel, dataset: PairDataset, features: TextFeatures) -> None:
@@ -228,7 +268,7 @@ def _arguments(settings: FitSettings, run: Path) -> TrainingArguments:
 
 
 def _train(
-    model: PairModel,
+    model: Model,
     loader: DataLoader[Any],
     arguments: TrainingArguments,
     settings: FitSettings,

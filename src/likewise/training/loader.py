@@ -165,10 +165,12 @@ class Collate:
         )
         place = {text: index for index, text in enumerate(distinct)}
         targets = {key: torch.from_numpy(table[rows]).float() for key, table in self._dataset.targets.items()}
+        # On a GPU one chunk is faster.
+        chunks = length_chunks(distinct, self._features) if self._chunked else [distinct]
         if items[0][2]:
             targets = {key: torch.full_like(target, torch.nan) for key, target in targets.items()}
         batch = {
-            "chunks": [self._features.batch(chunk) for chunk in self._chunks(distinct)],
+            "chunks": [self._features.batch(chunk) for chunk in chunks],
             "a": torch.tensor([place[pair[0]] for pair in pairs]),
             "b": torch.tensor([place[pair[1]] for pair in pairs]),
             "targets": targets,
@@ -177,17 +179,16 @@ class Collate:
         }
         return batch if self._anchors is None else {**batch, "anchors": self._anchors.take(distinct)}
 
-    def _chunks(self, distinct: list[str]) -> Iterator[list[str]]:
-        """Cut length-sorted texts where padding would grow; on a GPU one chunk is faster."""
-        if not self._chunked:
-            yield distinct
-            return
-        chunk: list[str] = []
-        for text in distinct:
-            if len(chunk) >= _CHUNK_MINIMUM and self._features.length(
-                text
-            ) > _CHUNK_GROWTH * self._features.length(chunk[0]):
-                yield chunk
-                chunk = []
-            chunk.append(text)
-        yield chunk
+
+def length_chunks(distinct: Sequence[str], features: TextFeatures) -> Iterator[list[str]]:
+    """Length-sorted texts, cut where padding would grow."""
+    chunk: list[str] = []
+    for text in distinct:
+        longer = len(chunk) >= _CHUNK_MINIMUM and features.length(text) > _CHUNK_GROWTH * features.length(
+            chunk[0]
+        )
+        if longer:
+            yield chunk
+            chunk = []
+        chunk.append(text)
+    yield chunk

@@ -11,13 +11,14 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from likewise.encoders.sentence import transformer_layers
 from likewise.errors import UsageError
+from likewise.methods.label_embedding import LabelModel
 from likewise.methods.pairs import PairModel
 from likewise.methods.regression import rate_factor
 from likewise.methods.relations import infersent_factor
 from likewise.training.settings import FitSettings
 
 
-def make_optimiser(model: PairModel, settings: FitSettings) -> torch.optim.Optimizer:
+def make_optimiser(model: PairModel | LabelModel, settings: FitSettings) -> torch.optim.Optimizer:
     """AdamW or SGD over groups of equal rate and decay; biases and LayerNorms are not decayed.
 
     layer_decay < 1 multiplies the rate once per transformer layer downward from the top; embeddings and heads
@@ -45,13 +46,15 @@ def freeze(model: nn.Module, prefixes: tuple[str, ...]) -> None:
     for prefix in prefixes:
         matched = [p for name, p in model.named_parameters() if name.startswith(prefix)]
         if not matched:
-            raise UsageError(f"freeze {prefix!r} matches no parameter; names begin with encoder. or heads.")
+            raise UsageError(
+                f"freeze {prefix!r} matches no parameter; names begin with encoder., heads. or matcher."
+            )
         for parameter in matched:
             parameter.requires_grad_(False)
 
 
 def _rate(name: str, layers: dict[str, int], settings: FitSettings) -> float:
-    if name.startswith(("heads.", "balance.")):
+    if name.startswith(("heads.", "balance.", "matcher.")):
         return settings.head_learning_rate or settings.learning_rate
     for prefix, depth in layers.items():
         if name.startswith("encoder." + prefix):

@@ -1,0 +1,171 @@
+"""Classifier: a model whose labels are texts. It answers its own tasks, and labels it was never shown.
+
+model = likewise.load("my-model")
+model.classify("Where is the nearest station?", labels=["question", "complaint", "praise"])
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from likewise.encoders.features import TextFeatures
+from likewise.encoders.inputs import check_texts
+from likewise.encoders.sentence import check_precision
+from likewise.encoders.vectors import DEFAULT_BUDGET, VectorCache, encode_texts
+from likewise.errors import UsageError
+from likewise.methods.label_embedding import LabelModel, label_vectors, shorten
+from likewise.records import Relation
+
+Probabilities = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """Answers for texts: probabilities N×C over the labels, in the order of the labels."""
+
+    labels: tuple[str, ...]
+    probabilities: Probabilities
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+    def __iter__(self) -> Iterator[dict[str, float]]:
+        for row in self.probabilities:
+            yield dict(zip(self.labels, map(float, row), strict=True))
+
+    @property
+    def best(self) -> list[str]:
+        """The likeliest label of each text."""
+        return [self.labels[int(place)] for place in self.probabilities.argmax(axis=1)]
+
+
+class Classifier:
+    """A label model ready to answer."""
+
+    def __init__(
+        self,
+        model: LabelModel,
+        about: Mapping[str, Any] | None = None,
+        *,
+        precision: str = "fp32",
+        token_budget: int = DEFAULT_BUDGET,
+        cache: int = 100_000,
+    ) -> None:
+        self.model = model.eval()
+        self.about = dict(about or {})
+        self._precision = check_precision(precision)
+        self._token_budget = token_budget
+        self._features = TextFeatures(model.encoder)
+        self._cache = VectorCache(cache)
+
+    @property
+    def tasks(self) -> tuple[Relation, ...]:
+        """What this model was taught."""
+        return self.model.tasks
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """The same, under the name that all models have."""
+        return self.model.tasks
+
+    def encode(
+        self, texts: str | Sequence[str], *, progress: Callable[[int], None] | None = None
+    ) -> NDArray[np.float32]:
+        """Vectors of texts, N×m (m alone for one string)."""
+        many = [texts] if isinstance(texts, str) else list(texts)
+        check_texts(many)
+        short = [shorten(text, self.model.max_words) for text in many]
+        missing = self._cache.missing(short)
+        if missing:
+            made = encode_texts(
+                self.model.encoder,
+                missing,
+                precision=self._precision,
+                token_budget=self._token_budget,
+                features=self._features,
+                progress=progress,
+            )
+            self._cache.put(missing, made)
+            self._features.forget()
+        vectors = self._cache.take(short) if short else np.zeros((0, self._width()), dtype=np.float32)
+        return vectors[0] if isinstance(texts, str) else vectors
+
+    def classify(
+        self,
+        texts: str | Sequence[str],
+        *,
+        task: str | None = None,
+        labels: Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Classes:
+        """Probabilities of a task's labels, or of any labels given as texts.
+
+        `labels` may say each label in several ways: {"praise": ["praise", "a kind word"]}.
+        """
+        wanted = self._wanted(task, labels)
+        many = [texts] if isinstance(texts, str) else list(texts)
+        x = torch.from_numpy(np.asarray(self.encode(many, progress=progress)))
+        return Classes(wanted.labels, self.probabilities(wanted, x))
+
+    @torch.inference_mode()
+    def probabilities(self, task: Relation, x: torch.Tensor) -> Probabilities:
+        """Probabilities N×C of a task's labels for vectors of texts."""
+        device = self.model.encoder.device
+        y = self._label_vectors(task).to(device) if self.model.reads_labels else None
+        scores = self.model.scores(task.name, x.to(device), y)
+        found: Probabilities = self.model.probabilities(scores).double().cpu().numpy()
+        return found
+
+    def _label_vectors(self, task: Relation) -> torch.Tensor:
+        ways = [(way, number) for number, ways in enumerate(task.label_texts) for way in ways]
+        encoder = self.model.label_encoder or self.model.encoder
+        vectors = encode_texts(encoder, [way for way, _ in ways], precision=self._precision)
+        return label_vectors(torch.from_numpy(vectors), torch.tensor([number for _, number in ways]))
+
+    def _wanted(
+        self, task: str | None, labels: Sequence[str] | Mapping[str, str | Sequence[str]] | None
+    ) -> Relation:
+        if (task is None) == (labels is None):
+            names = ", ".join(one.name for one in self.tasks)
+            raise UsageError(f"give either a task ({names}) or labels")
+        if task is not None:
+            return self.model.task(task)
+        if not self.model.reads_labels:
+            raise UsageError("this model has a fixed layer per task and cannot read labels; name a task")
+        return new_task("labels", labels or ())
+
+    def _width(self) -> int:
+        return int(self.model.encoder.get_embedding_dimension() or 0)
+
+
+def new_task(name: str, labels: Sequence[str] | Mapping[str, str | Sequence[str]]) -> Relation:
+    """A task from labels that were never seen: names, or names with the ways they are said."""
+    if isinstance(labels, Mapping):
+        ways = {label: (said,) if isinstance(said, str) else tuple(said) for label, said in labels.items()}
+    else:
+        ways = {label: (label,) for label in labels}
+        if len(ways) < len(labels):
+            raise UsageError("a label is given twice")
+    return Relation.classes(name, list(ways), texts=tuple(ways.values()))
+
+
+def load_classifier(
+    model: str | os.PathLike[str] = "default",
+    *,
+    device: str | None = None,
+    precision: str = "fp32",
+    token_budget: int = DEFAULT_BUDGET,
+) -> Classifier:
+    """Load a folder that holds a label model, or any encoder, which then compares by the cosine, untaught."""
+    from likewise.store import load_labels
+
+    loaded, about = load_labels(model, device=device)
+    about["name"] = os.fspath(model)
+    return Classifier(loaded, about, precision=precision, token_budget=token_budget)

@@ -1,0 +1,212 @@
+"""Label embedding (seed 002): classification whose labels are texts, many tasks in one model.
+
+    text    encoder         → X  B×m
+    labels  label encoder   → Y  C×m     several ways to say a label are averaged
+    scores  matcher(X, Y)   → Z  B×C     softmax over the labels of one task
+
+The labels are an input: a task is added by naming its labels, without a new parameter. Texts and labels have
+encoders of their own (the paper) or share one. `one-hot` is the baseline without label texts: the same
+encoder, one linear layer per task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from likewise.encoders.sentence import embedding_width
+from likewise.errors import UsageError
+from likewise.matchers import make_matcher
+from likewise.records import Relation
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+LabelLoss = Literal["softmax", "bce", "positive"]
+ONE_HOT = "one-hot"
+
+
+class LabelModel(nn.Module):
+    """Texts and labels through encoders, matched; one batch asks about one task."""
+
+    def __init__(
+        self,
+        encoder: SentenceTransformer,
+        tasks: Sequence[Relation],
+        *,
+        matcher: str = "concat-mlp",
+        hidden: int | None = None,
+        loss: LabelLoss = "softmax",
+        label_encoder: SentenceTransformer | None = None,
+        weights: Mapping[str, float] | None = None,
+        max_words: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.encoder, self.label_encoder = encoder, label_encoder
+        self.matcher_name, self.hidden, self.loss = matcher, hidden, loss
+        self.max_words = max_words
+        width = embedding_width(encoder)
+        if label_encoder is not None and embedding_width(label_encoder) != width:
+            raise UsageError(
+                f"texts have vectors of width {width}, labels of {embedding_width(label_encoder)}: "
+                "a matcher needs the same"
+            )
+        self.matcher = None if matcher == ONE_HOT else make_matcher(matcher, width, hidden=hidden)
+        self.heads = nn.ModuleDict()
+        self.tasks: tuple[Relation, ...] = ()
+        self.weights: dict[str, float] = {}
+        self.set_tasks(tasks, weights)
+        self.to(encoder.device)
+
+    def set_tasks(self, tasks: Sequence[Relation], weights: Mapping[str, float] | None = None) -> None:
+        """Replace the tasks; a matcher stays, one-hot heads stay where a task keeps its labels."""
+        check_tasks(tasks)
+        self.tasks = tuple(tasks)
+        self.weights = {task.name: (weights or {}).get(task.name, 1.0) for task in tasks}
+        if self.matcher is None:
+            width = embedding_width(self.encoder)
+            kept = {name: head for name, head in self.heads.items() if isinstance(head, nn.Linear)}
+            self.heads = nn.ModuleDict(
+                {
+                    task.name: kept[task.name]
+                    if task.name in kept and kept[task.name].out_features == len(task.labels)
+                    else nn.Linear(width, len(task.labels)).to(self.encoder.device)
+                    for task in tasks
+                }
+            )
+
+    def options(self) -> dict[str, Any]:
+        """What a model is made again with, JSON-ready; encoders, tasks and weights lie beside it."""
+        names = ("hidden", "loss", "weights", "max_words")
+        return {"matcher": self.matcher_name, **{name: getattr(self, name) for name in names}}
+
+    def matching_state(self) -> dict[str, Tensor]:
+        """The parameters that are no encoder's."""
+        state = self.state_dict()
+        return {name: value for name, value in state.items() if name.startswith(("matcher.", "heads."))}
+
+    def load_matching(self, state: Mapping[str, Tensor]) -> None:
+        """The inverse of `matching_state`."""
+        expected = self.matching_state()
+        if set(state) != set(expected):
+            raise UsageError(f"the matcher holds {sorted(state)}, expected {sorted(expected)}")
+        self.load_state_dict({**self.state_dict(), **state})
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """The tasks, as relations of one text."""
+        return self.tasks
+
+    def task(self, name: str) -> Relation:
+        """The task of that name."""
+        for task in self.tasks:
+            if task.name == name:
+                return task
+        raise UsageError(f"the model has no task {name!r}; it has {', '.join(t.name for t in self.tasks)}")
+
+    @property
+    def reads_labels(self) -> bool:
+        """Whether label texts matter: not to one-hot heads."""
+        return self.matcher is not None
+
+    def scores(self, task: str, x: Tensor, y: Tensor | None) -> Tensor:
+        """Scores of texts for the labels of a task, B×C."""
+        if self.matcher is None:
+            found: Tensor = self.heads[task](x)
+        else:
+            found = self.matcher(x, y)
+        return found
+
+    def probabilities(self, scores: Tensor) -> Tensor:
+        """B×C: over the labels of a task they add up to 1, unless each label was learnt by itself (bce)."""
+        return scores.sigmoid() if self.loss == "bce" else scores.softmax(dim=-1)
+
+    def forward(
+        self,
+        task: str,
+        chunks: list[dict[str, Any]],
+        rows: Tensor,
+        targets: Tensor,
+        labels: dict[str, Any] | None = None,
+        owners: Tensor | None = None,
+    ) -> dict[str, Tensor]:
+        """The loss of one step: texts of one task, all of its labels.
+
+        `rows` places the batch among the distinct texts of the chunks; `labels` holds every way to say a
+        label, `owners` the label each of them says.
+        """
+        x = encode_chunks(self.encoder, chunks)[rows]
+        y = None
+        if labels is not None and owners is not None:
+            y = label_vectors(encode_chunks(self.label_encoder or self.encoder, [labels]), owners)
+        scores = self.scores(task, x, y).float()
+        loss = self.weights[task] * label_loss(self.loss, scores, targets)
+        # Processes that train side by side expect a gradient, if only zero, for every head.
+        others = [p.sum() for name, head in self.heads.items() if name != task for p in head.parameters()]
+        return {"loss": loss + 0.0 * torch.stack(others).sum() if others else loss}
+
+
+def check_tasks(tasks: Sequence[Relation]) -> None:
+    """Refuse what cannot be told apart: tasks of one name, a task without labels."""
+    names = [task.name for task in tasks]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(f"two tasks are called {', '.join(twice)}; name them differently")
+    for task in tasks:
+        if task.kind == "graded":
+            raise UsageError(f"task {task.name!r} is a number on {task.scale}: a task needs labels")
+
+
+def encode_chunks(encoder: SentenceTransformer, chunks: Iterable[dict[str, Any]]) -> Tensor:
+    """Vectors of texts from chunks of similar length, N×m."""
+    vectors = [encoder(dict(chunk))["sentence_embedding"] for chunk in chunks]
+    return vectors[0] if len(vectors) == 1 else torch.cat(vectors)
+
+
+def label_vectors(ways: Tensor, owners: Tensor) -> Tensor:
+    """One vector per label, the mean of the ways it is said: P×m and P → C×m."""
+    count = int(owners.max()) + 1
+    sums = torch.zeros(count, ways.shape[1], dtype=ways.dtype, device=ways.device).index_add(0, owners, ways)
+    return sums / torch.bincount(owners, minlength=count)[:, None]
+
+
+def label_loss(name: str, scores: Tensor, gold: Tensor) -> Tensor:
+    """The mean loss of a batch, scores B×C and gold B.
+
+    `positive` is printed in the paper: it raises the right label's score and never lowers another's.
+    """
+    if name == "softmax":
+        return functional.cross_entropy(scores, gold)
+    if name == "bce":
+        target = functional.one_hot(gold, scores.shape[1]).to(scores.dtype)
+        return functional.binary_cross_entropy_with_logits(scores, target, reduction="none").sum(1).mean()
+    if name == "positive":
+        return -functional.logsigmoid(scores.gather(1, gold[:, None])).mean()
+    raise UsageError(f"label loss {name!r} is not one of softmax, bce, positive")
+
+
+def printed_form_warning(matcher: str, loss: str) -> str | None:
+    """Why a form that the paper prints learns nothing about texts; None if it does."""
+    if matcher == "concat-linear":
+        return (
+            "matcher concat-linear adds a score of the text and a score of the label: "
+            "every text gets the same label; use concat-mlp"
+        )
+    if loss == "positive":
+        return "loss positive never lowers the score of a wrong label; use softmax"
+    return None
+
+
+def shorten(text: str, words: int | None) -> str:
+    """The first and the last words of a text that has more than `words`: reviews end with their verdict."""
+    if words is None:
+        return text
+    parts = text.split()
+    if len(parts) <= words:
+        return text
+    head = (words + 1) // 2
+    return " ".join([*parts[:head], *parts[len(parts) - (words - head) :]])

@@ -1,0 +1,111 @@
+"""Stages of labelled texts: tasks whose labels are texts, learnt by one model (`methods.label_embedding`)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from likewise.classify import Classifier
+from likewise.errors import DataError, Problem
+from likewise.evaluation.metrics import compute
+from likewise.methods.label_embedding import LabelModel, printed_form_warning
+from likewise.recipes.build import build_settings
+from likewise.recipes.devscore import DevSet
+from likewise.recipes.plans import label_plan_lines
+from likewise.recipes.runfiles import Place, stage_report
+from likewise.recipes.schema import LabelStageSpec, Recipe
+from likewise.recipes.stages import StageData, stage_relations
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from likewise.recipes.run import RunContext
+
+
+def label_stages(recipe: Recipe) -> list[tuple[int, LabelStageSpec]]:
+    """The stages of labelled texts, numbered."""
+    return [(n, stage) for n, stage in enumerate(recipe.stage) if isinstance(stage, LabelStageSpec)]
+
+
+def start_label_model(recipe: Recipe, stage: LabelStageSpec, encoder: SentenceTransformer) -> LabelModel:
+    """The model before its first step."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        return LabelModel(
+            encoder,
+            list(stage_relations(recipe, stage).values()),
+            matcher=stage.matcher,
+            hidden=stage.hidden,
+            loss=stage.loss,
+            label_encoder=copy.deepcopy(encoder) if stage.label_encoder == "own" else None,
+            weights=stage.weights,
+            max_words=stage.max_words,
+        )
+
+
+def run_labels(
+    recipe: Recipe,
+    encoder: SentenceTransformer,
+    stages: Sequence[StageData],
+    place: Place,
+    context: RunContext,
+) -> tuple[LabelModel, list[dict[str, Any]]]:
+    """Train the stages of labelled texts, one after the other, on one model."""
+    from likewise.training.fit import fit
+
+    reports = []
+    model = start_label_model(recipe, label_stages(recipe)[0][1], encoder)
+    for number, stage in label_stages(recipe):
+        data = stages[number]
+        model.set_tasks(list(stage_relations(recipe, stage).values()), stage.weights)
+        for line in label_plan_lines(recipe, number, stage, model, data):
+            context.tell(line)
+        if warning := printed_form_warning(stage.matcher, stage.loss):
+            context.tell(f"  {warning}")
+        settings = build_settings(
+            stage,
+            seed=recipe.seed,
+            device=context.device,
+            precision=context.precision,
+            trackers=context.trackers,
+        )
+        report = fit(
+            model,
+            data.train,
+            settings=settings,
+            weights=data.weights,
+            evaluate=label_scorer(data.dev, precision=context.precision) if data.dev else None,
+            metric="score",
+            emit=context.emit,
+            resumable=place.resumable,
+            **place.options(number),
+        )
+        reports.append(stage_report(stage.name or f"stage {number}", report, data))
+    return model, reports
+
+
+def label_scorer(
+    sets: Sequence[DevSet], *, precision: str = "fp32"
+) -> Callable[[LabelModel], dict[str, float]]:
+    """A function of the model that gives each task's accuracy on each dev set, and their mean as `score`."""
+
+    def evaluate(model: LabelModel) -> dict[str, float]:
+        classifier = Classifier(model, precision=precision, cache=10**9)
+        numbers = {}
+        for entry in sets:
+            for task in model.tasks:
+                rows = [r for r in entry.records if r.values.get(task.name) is not None]
+                if rows:
+                    found = classifier.classify([r.texts[0] for r in rows], task=task.name).best
+                    gold = [str(r.values[task.name]) for r in rows]
+                    numbers[f"accuracy {task.name} {entry.name}"] = compute("accuracy", gold, found)
+        if not numbers:
+            names = ", ".join(entry.name for entry in sets)
+            raise DataError([Problem(names, "no dev text has a label of any task", "give other dev texts")])
+        return {"score": float(np.mean(list(numbers.values()))), **numbers}
+
+    return evaluate

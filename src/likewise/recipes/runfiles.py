@@ -1,0 +1,115 @@
+"""The run folder `OUTPUT.run/`: where checkpoints lie, what a stage reports, when a run may go on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
+
+from likewise.data import write_text_aside
+from likewise.data.parallel import ParallelText
+from likewise.errors import UsageError
+from likewise.recipes.devscore import DevSet
+from likewise.recipes.schema import Recipe
+from likewise.recipes.stages import StageData
+from likewise.training.state import FitReport
+
+if TYPE_CHECKING:
+    from likewise.recipes.run import RunContext
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run keeps its checkpoints, and whether it goes on from some."""
+
+    work: Path
+    resume: bool
+    resumable: bool
+
+    def options(self, number: int) -> dict[str, Any]:
+        return {"run": self.work / f"stage-{number}", "resume": self.resume}
+
+
+@contextmanager
+def kept_stage(recipe: Recipe, number: int, place: Place, context: RunContext) -> Iterator[dict[str, Any]]:
+    """Where a stage over a frozen encoder leaves its files: with its run, or where others find them.
+
+    Runs side by side that need the same stage wait for the first of them.
+    """
+    if context.kept_stages is None:
+        yield {**place.options(number), "resumable": place.resumable}
+        return
+    context.kept_stages.mkdir(parents=True, exist_ok=True)
+    folder = context.kept_stages / _begins_with(recipe, number, context.precision)
+    with FileLock(f"{folder}.lock"):
+        yield {"run": folder, "resume": True, "resumable": True}
+
+
+def _begins_with(recipe: Recipe, number: int, precision: str) -> str:
+    """A name for everything that the first stages of a recipe depend on."""
+    # Without defaults: a recipe key that a later version adds leaves kept stages valid.
+    document = recipe.model_dump(
+        mode="json", exclude={"name", "description", "evaluation"}, exclude_defaults=True
+    )
+    document["stage"] = document["stage"][: number + 1]
+    return hashlib.sha256(json.dumps([document, precision], sort_keys=True).encode()).hexdigest()[:16]
+
+
+def stage_report(name: str, report: FitReport, data: StageData) -> dict[str, Any]:
+    """What a stage did, and on which rows."""
+    prints = {entry.name: _fingerprint(entry) for entry in (DevSet("train", data.train), *data.dev)}
+    prints |= {text.name: _parallel_fingerprint(text) for text in data.parallel}
+    return {"name": name, **asdict(report), "leakage": data.leakage, "fingerprints": prints}
+
+
+def _parallel_fingerprint(text: ParallelText) -> str:
+    digest = hashlib.sha256()
+    for pair in text:
+        digest.update(json.dumps(pair, ensure_ascii=False).encode("utf8"))
+    return f"{len(text)} rows sha256:{digest.hexdigest()[:16]}"
+
+
+def _fingerprint(entry: DevSet) -> str:
+    digest = hashlib.sha256()
+    for record in entry.records:
+        digest.update(json.dumps([record.texts, dict(record.values)], ensure_ascii=False).encode("utf8"))
+    return f"{len(entry.records)} rows sha256:{digest.hexdigest()[:16]}"
+
+
+def run_folders(folder: Path, *, resume: bool, overwrite: bool) -> tuple[Path, Path]:
+    """The model folder and the run folder; nothing is written yet, so bad data leaves no trace."""
+    work = folder.with_name(folder.name + ".run")
+    if folder.exists() and not overwrite:
+        raise UsageError(f"{folder} exists already; choose another --output or pass --overwrite")
+    if work.exists() and not resume and not overwrite:
+        raise UsageError(
+            f"{work} holds an unfinished run; go on with --resume or start over with --overwrite"
+        )
+    if resume and not work.exists():
+        raise UsageError(f"{work} does not exist: there is no run to resume; leave --resume out")
+    return folder, work
+
+
+def open_run(work: Path, recipe: Recipe, *, resume: bool) -> None:
+    """Begin a run folder, or go on in it with the recipe it was begun with."""
+    if not resume:
+        shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True, exist_ok=True)
+    _same_recipe(work / "recipe.json", recipe)
+
+
+def _same_recipe(path: Path, recipe: Recipe) -> None:
+    """A run is resumed with the recipe it was started with, or not at all."""
+    text = json.dumps(recipe.model_dump(mode="json"), sort_keys=True)
+    if path.is_file() and path.read_text(encoding="utf8") != text:
+        raise UsageError(
+            f"{path.parent} was started with another recipe or other overrides; resume with the same ones"
+        )
+    write_text_aside(path, text)

@@ -1,0 +1,275 @@
+"""Seed 002: labels are texts; many tasks in one model."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+import likewise
+from likewise.encoders.sentence import load_encoder
+from likewise.errors import DataError, LikewiseError, ModelError, RecipeError, UsageError
+from likewise.matchers import MATCHERS, make_matcher
+from likewise.methods.label_embedding import LabelModel, label_loss, label_vectors, shorten
+from likewise.records import Relation
+from likewise.training.label_steps import take_turns
+
+MOOD = {"praise": ["sings", "plays guitar", "reads a book"], "complaint": ["sleeps", "no never", "not or"]}
+PLACE = {"kitchen": ["cooks soup", "eats bread"], "park": ["runs in the park", "the dog"]}
+
+
+@pytest.mark.parametrize("name", MATCHERS)
+def test_matchers_score_every_text_against_every_label(name):
+    torch.manual_seed(1)
+    matcher = make_matcher(name, 6, hidden=5)
+    x, y = torch.randn(4, 6), torch.randn(3, 6)
+    scores = matcher(x, y)
+    assert scores.shape == (4, 3)
+    alone = [[matcher(x[i : i + 1], y[j : j + 1]).item() for j in range(3)] for i in range(4)]
+    torch.testing.assert_close(scores, torch.tensor(alone))
+    same_choice = bool((scores - scores[:1]).var(dim=1).max() < 1e-9)
+    assert same_choice == matcher.blind == (name == "concat-linear")
+
+
+def test_interaction_is_linear_in_the_four_parts():
+    matcher = make_matcher("interaction", 3)
+    x, y = torch.randn(2, 3), torch.randn(2, 3)
+    parts = torch.cat([x[1], y[0], (x[1] - y[0]).abs(), x[1] * y[0]])
+    torch.testing.assert_close(matcher(x, y)[1, 0], matcher.linear(parts)[0])
+
+
+def test_an_unknown_matcher_is_refused_by_name():
+    with pytest.raises(UsageError, match="concat-mlp"):
+        make_matcher("telepathy", 3)
+
+
+def test_losses_agree_with_their_definitions():
+    scores, gold = torch.tensor([[1.0, -1.0, 0.5], [0.0, 2.0, 0.0]]), torch.tensor([0, 1])
+    p = scores.softmax(1)
+    assert float(label_loss("softmax", scores, gold)) == pytest.approx(
+        -(p[0, 0].log() + p[1, 1].log()).item() / 2
+    )
+    s = scores.sigmoid()
+    own = torch.tensor([[True, False, False], [False, True, False]])
+    both = -torch.where(own, s.log(), (1 - s).log()).sum(1).mean()
+    assert float(label_loss("bce", scores, gold)) == pytest.approx(both.item())
+    assert float(label_loss("positive", scores, gold)) == pytest.approx(
+        -(s[0, 0].log() + s[1, 1].log()).item() / 2
+    )
+
+
+def test_positive_loss_never_lowers_a_wrong_label():
+    scores = torch.zeros(2, 3, requires_grad=True)
+    label_loss("positive", scores, torch.tensor([0, 2])).backward()
+    assert (scores.grad[0, 1:] == 0).all()
+    assert (scores.grad <= 0).all()
+
+
+def test_ways_to_say_a_label_are_averaged():
+    ways, owners = torch.tensor([[1.0, 0.0], [3.0, 0.0], [0.0, 5.0]]), torch.tensor([0, 0, 1])
+    torch.testing.assert_close(label_vectors(ways, owners), torch.tensor([[2.0, 0.0], [0.0, 5.0]]))
+
+
+def test_long_texts_keep_their_first_and_last_words():
+    assert shorten("a b c d e f g", 4) == "a b f g"
+    assert shorten("a b c d e f g", 5) == "a b c f g"
+    assert shorten("a b", 4) == "a b"
+    assert shorten("a b c", None) == "a b c"
+
+
+def test_tasks_take_turns_until_every_batch_was_used_once():
+    waiting = {"mood": [[n] for n in range(30)], "place": [[n] for n in range(10)]}
+    steps = list(take_turns(waiting, np.random.default_rng(1)))
+    for task, batches in waiting.items():
+        assert [batch for name, batch in steps if name == task] == batches
+    first = [name for name, _ in steps[:16]].count("place")
+    assert 4 <= first <= 12  # tasks are drawn alike, whatever they have left
+    assert steps == list(take_turns(waiting, np.random.default_rng(1)))
+
+
+def sentences(kinds, count, seed):
+    generator = random.Random(seed)
+    rows = []
+    for number in range(count):
+        label = generator.choice(list(kinds))
+        subject = generator.choice(["the man", "a woman", "one child"])
+        rows.append((f"{subject} {generator.choice(kinds[label])} {number % 5}", label))
+    return rows
+
+
+@pytest.fixture
+def tasks(tmp_path, tiny_encoder):
+    """Two labelled files and a recipe of both."""
+    for name, kinds in (("mood", MOOD), ("place", PLACE)):
+        for part, count, seed in (("train", 160, 1), ("dev", 60, 2)):
+            lines = [f"{text},{label}" for text, label in sentences(kinds, count, seed)]
+            (tmp_path / f"{name}-{part}.csv").write_text(f"text,{name}\n" + "\n".join(lines) + "\n")
+    (tmp_path / "tasks.toml").write_text(recipe_text(tmp_path, tiny_encoder))
+    return tmp_path
+
+
+def recipe_text(folder, encoder):
+    files = [f'{{ source = "{folder}/{name}-PART.csv" }}' for name in ("mood", "place")]
+    data = ", ".join(files)
+    return f"""
+name = "tiny-tasks"
+method = "labels"
+encoder = {{ name = "{encoder}", normalise = false }}
+[relation.mood]
+kind = "classes"
+labels = ["praise", "complaint"]
+texts = {{ praise = ["sings and plays", "a good book"] }}
+[relation.place]
+kind = "classes"
+labels = ["kitchen", "park"]
+[[stage]]
+kind = "labels"
+data = [{data.replace("PART", "train")}]
+dev = [{data.replace("PART", "dev")}]
+batch_size = 16
+epochs = 6
+learning_rate = 2e-3
+head_learning_rate = 5e-3
+"""
+
+
+def train(tasks, output, **options):
+    return likewise.train(str(tasks / "tasks.toml"), tasks / output, device="cpu", **options)
+
+
+def accuracy(model, tasks, name):
+    rows = [line.rsplit(",", 1) for line in (tasks / f"{name}-dev.csv").read_text().splitlines()[1:]]
+    found = model.classify([text for text, _ in rows], task=name).best
+    return float(np.mean([a == b for a, (_, b) in zip(found, rows, strict=True)]))
+
+
+@pytest.mark.parametrize("label_encoder", ["shared", "own"])
+def test_two_tasks_are_learnt_by_one_model_and_survive_saving(tasks, label_encoder):
+    told = []
+    model = train(tasks, "model", overrides={"stage.0.label_encoder": label_encoder}, tell=told.append)
+    assert accuracy(model, tasks, "mood") > 0.9
+    assert accuracy(model, tasks, "place") > 0.9
+    again = likewise.load_classifier(tasks / "model", device="cpu")
+    texts = ["the man sings 1", "a woman sleeps 2"]
+    for task in ("mood", "place"):
+        np.testing.assert_allclose(
+            again.classify(texts, task=task).probabilities,
+            model.classify(texts, task=task).probabilities,
+            atol=1e-5,
+        )
+    answers = again.classify(texts, task="mood")
+    assert answers.labels == ("praise", "complaint")
+    np.testing.assert_allclose(answers.probabilities.sum(axis=1), 1)
+    assert answers.best == ["praise", "complaint"]
+    assert next(iter(answers)).keys() == {"praise", "complaint"}
+    assert any("mood (2 labels); place (2 labels) by concat-mlp + softmax" in line for line in told)
+    document = json.loads((tasks / "model" / "likewise" / "model.json").read_text())
+    assert document["relations"][0]["texts"] == [["sings and plays", "a good book"], ["complaint"]]
+
+
+def test_labels_never_seen_are_answered(tasks):
+    model = train(tasks, "model")
+    found = model.classify("a woman cooks soup 3", labels=["kitchen", "park"])
+    known = model.classify("a woman cooks soup 3", task="place")
+    np.testing.assert_allclose(found.probabilities, known.probabilities, atol=1e-6)
+    said = model.classify(
+        "a woman cooks soup 3", labels={"indoors": ["kitchen", "bread"], "outdoors": "park"}
+    )
+    assert said.labels == ("indoors", "outdoors")
+    with pytest.raises(UsageError, match="either a task"):
+        model.classify("a woman", task="mood", labels=["x", "y"])
+    with pytest.raises(UsageError, match="no task 'weather'; it has mood, place"):
+        model.classify("a woman", task="weather")
+    with pytest.raises(LikewiseError, match="at least two"):
+        model.classify("a woman", labels=["one"])
+    with pytest.raises(DataError, match="is empty"):
+        model.classify(" ", task="mood")
+
+
+def test_the_printed_form_gives_every_text_the_same_label(tasks):
+    told = []
+    overrides = {"stage.0.matcher": "concat-linear", "stage.0.loss": "positive", "stage.0.select": False}
+    model = train(tasks, "model", overrides=overrides, tell=told.append)
+    texts = [text for text, _ in sentences(MOOD, 40, 7)]
+    assert len(set(model.classify(texts, task="mood").best)) == 1
+    assert any("every text gets the same label" in line for line in told)
+
+
+def test_one_hot_heads_learn_without_label_texts(tasks):
+    model = train(tasks, "model", overrides={"stage.0.matcher": "one-hot"})
+    assert accuracy(model, tasks, "mood") > 0.9
+    again = likewise.load_classifier(tasks / "model", device="cpu")
+    assert accuracy(again, tasks, "place") == accuracy(model, tasks, "place")
+    with pytest.raises(UsageError, match="cannot read labels"):
+        again.classify("a woman", labels=["x", "y"])
+
+
+def test_bce_gives_each_label_its_own_probability(tasks):
+    model = train(tasks, "model", overrides={"stage.0.loss": "bce"})
+    found = model.classify([text for text, _ in sentences(MOOD, 9, 4)], task="mood").probabilities
+    assert (np.abs(found.sum(axis=1) - 1) > 1e-6).any()
+
+
+def test_a_run_that_died_goes_on_as_if_nothing_had_happened(tasks, monkeypatch):
+    whole = train(tasks, "whole")
+    monkeypatch.setattr(
+        "likewise.recipes.labels.stage_report", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        train(tasks, "torn")
+    monkeypatch.undo()
+    stage = tasks / "torn.run" / "stage-0"
+    (stage / "done.json").unlink()
+    shutil.rmtree(sorted(stage.glob("checkpoint-*"))[-1])
+    torn = train(tasks, "torn", resume=True)
+    texts = [text for text, _ in sentences(MOOD, 20, 3)]
+    np.testing.assert_array_equal(
+        whole.classify(texts, task="mood").probabilities, torn.classify(texts, task="mood").probabilities
+    )
+
+
+def test_any_encoder_classifies_untaught_by_the_cosine(tiny_encoder):
+    model = likewise.load_classifier(tiny_encoder, device="cpu")
+    found = model.classify(["the dog", "a book"], labels=["the dog", "a book"])
+    assert found.best == ["the dog", "a book"]
+    assert model.tasks == ()
+
+
+def test_models_of_pairs_and_of_labels_are_not_mistaken_for_each_other(tasks, tiny_encoder, tiny_pairs):
+    train(tasks, "labels")
+    with pytest.raises(ModelError, match="classifies texts"):
+        likewise.load(tasks / "labels", device="cpu")
+    likewise.train(
+        str(tiny_pairs),
+        tasks / "pairs",
+        encoder=str(tiny_encoder),
+        device="cpu",
+        overrides={"stage.0.epochs": 1},
+    )
+    with pytest.raises(ModelError, match="no matcher"):
+        likewise.load_classifier(tasks / "pairs", device="cpu")
+
+
+def test_bad_tasks_are_refused(tiny_encoder, tasks):
+    encoder = load_encoder(tiny_encoder, device="cpu")
+    mood = Relation.classes("mood", ["good", "bad"])
+    with pytest.raises(UsageError, match="two tasks are called mood"):
+        LabelModel(encoder, [mood, mood])
+    with pytest.raises(UsageError, match="a task needs labels"):
+        LabelModel(encoder, [Relation("similarity")])
+    with pytest.raises(UsageError, match="say each of its labels"):
+        Relation.classes("mood", ["good", "bad"], texts=(("good",), ("",)))
+    with pytest.raises(RecipeError, match=r"relation.mood.texts: 'nice' is not one of the labels"):
+        train(tasks, "model", overrides={"relation.mood.texts": {"nice": "nice"}})
+    data = [{"source": "x"}]
+    mixed = [{"data": data, "objective": [{"relation": "mood"}]}, {"kind": "labels", "data": data}]
+    with pytest.raises(RecipeError, match="stand alone"):
+        train(tasks, "model", overrides={"stage": mixed})
+    (tasks / "mood-train.csv").write_text("text,mood\nthe man,praise\na woman,praise\n")
+    with pytest.raises(DataError, match="all 2 training texts are 'praise'"):
+        train(tasks, "model")
+    assert not (tasks / "model").exists()
