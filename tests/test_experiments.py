@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -378,3 +383,34 @@ def test_plot_is_written_with_every_setting_and_column(tmp_path):
     drawn = (tmp_path / "plots" / "e.svg").read_text()
     assert drawn.startswith("<?xml")
     assert all(f"<!-- {word} -->" in drawn for word in ("joint", "alone", "five"))
+
+
+def test_workers_end_when_the_experiment_is_killed():
+    """A killed experiment leaves no process that goes on computing for nobody."""
+    program = (
+        "import multiprocessing, os, time\n"
+        "from likewise.experiments.runner import end_with\n"
+        "def work(parent):\n"
+        "    end_with(parent)\n"
+        "    print(os.getpid(), flush=True)\n"
+        "    time.sleep(60)\n"
+        "if __name__ == '__main__':\n"
+        "    multiprocessing.get_context('fork').Process(target=work, args=(os.getpid(),)).start()\n"
+        "    time.sleep(60)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    worker = int(parent.stdout.readline())
+    parent.send_signal(signal.SIGKILL)
+    parent.communicate()
+    deadline = time.monotonic() + 30
+    while is_running(worker) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not is_running(worker)
+
+
+def is_running(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

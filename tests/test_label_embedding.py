@@ -13,12 +13,17 @@ import torch
 import likewise
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError, LikewiseError, ModelError, RecipeError, UsageError
+from likewise.evaluation.suites import Suite
+from likewise.evaluation.tasks import Task
 from likewise.matchers import MATCHERS, make_matcher
 from likewise.methods.label_embedding import LabelModel, label_loss, label_vectors, shorten
+from likewise.recipes.build import build_relations
+from likewise.recipes.reading import read_recipe
 from likewise.records import Relation
 from likewise.training.label_steps import take_turns
 
 MOOD = {"praise": ["sings", "plays guitar", "reads a book"], "complaint": ["sleeps", "no never", "not or"]}
+MOOD_RELATION = Relation.classes("mood", list(MOOD))
 PLACE = {"kitchen": ["cooks soup", "eats bread"], "park": ["runs in the park", "the dog"]}
 
 
@@ -273,3 +278,68 @@ def test_bad_tasks_are_refused(tiny_encoder, tasks):
     with pytest.raises(DataError, match="all 2 training texts are 'praise'"):
         train(tasks, "model")
     assert not (tasks / "model").exists()
+
+
+@pytest.mark.parametrize("peepholes", [False, True])
+def test_the_papers_lstm_learns_both_tasks_and_survives_saving(tasks, peepholes):
+    words = sorted(
+        {word for kinds in (MOOD, PLACE) for ways in kinds.values() for way in ways for word in way.split()}
+    )
+    vectors = tasks / "words"
+    vectors.mkdir()
+    (vectors / "words.txt").write_text("\n".join([*words, *MOOD, *PLACE]) + "\n")
+    np.save(
+        vectors / "vectors.npy", np.random.default_rng(1).normal(size=(len(words) + 4, 16)).astype("float32")
+    )
+    encoder = {"kind": "lstm", "vectors": str(vectors), "hidden": 16, "peepholes": peepholes, "words": "data"}
+    overrides = {
+        "encoder": {**encoder, "train_vectors": True},
+        "stage.0.label_encoder": "own",
+        "stage.0.epochs": 12,
+    }
+    model = train(tasks, "model", overrides={**overrides, "stage.0.learning_rate": 1e-2})
+    assert accuracy(model, tasks, "mood") > 0.9
+    again = likewise.load_classifier(tasks / "model", device="cpu")
+    assert accuracy(again, tasks, "place") == accuracy(model, tasks, "place")
+
+
+def test_a_file_of_texts_is_classified_on_the_command_line(tasks, here):
+    train(tasks, "model")
+    (tasks / "mail.csv").write_text("id,text\n1,the man sings 3\n2,a woman sleeps 1\n")
+    code, said = here("classify", "mail.csv", "--model", "model", "--task", "mood", "--output", "sorted.csv")
+    assert code == 0
+    assert "2 texts classified" in said
+    lines = (tasks / "sorted.csv").read_text().splitlines()
+    assert lines[0] == "id,text,mood,p(praise),p(complaint)"
+    assert [line.split(",")[2] for line in lines[1:]] == ["praise", "complaint"]
+    labels = "praise | thanks, complaint"
+    _, said = here("classify", "the man sings 3", "--model", "model", "--labels", labels, "--json")
+    answer = json.loads(said[said.index("{") :])
+    assert set(answer["probabilities"]) == {"praise", "complaint"}
+    code, said = here("classify", "the man", "--model", "model", "--labels", "a, b, a")
+    assert code
+    assert "names a label twice" in said
+
+
+def test_labels_of_a_corpus_are_those_of_the_catalogue(tasks):
+    recipe = read_recipe(
+        str(tasks / "tasks.toml"), overrides={"relation.topic": {"corpus": "reuters46/topic"}}
+    )
+    topic = build_relations(recipe)["topic"]
+    assert len(topic.labels) == 46
+    assert dict(zip(topic.labels, topic.label_texts, strict=True))["acq"] == ("mergers and acquisitions",)
+    wrong = read_recipe(str(tasks / "tasks.toml"), overrides={"relation.topic": {"corpus": "reuters46/mood"}})
+    with pytest.raises(RecipeError, match="has no relation 'mood', it has topic"):
+        build_relations(wrong)
+
+
+def test_a_suite_of_texts_is_answered_by_the_matcher(tasks):
+    rows = [
+        Task("Mood", file=tasks / "mood-dev.csv", relation=MOOD_RELATION, metric="accuracy", text_a="text")
+    ]
+    model = train(tasks, "model")
+    result = likewise.evaluate(model, Suite("mine", tuple(rows), texts=1), log=False)
+    assert result.tasks[0].value == pytest.approx(100 * accuracy(model, tasks, "mood"))
+    assert "scores from matcher" in result.to_text()
+    with pytest.raises(UsageError, match="pairs of texts"):
+        likewise.evaluate(model, "sts7", log=False)

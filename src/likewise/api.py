@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
+from likewise.classify import Classifier, load_classifier
 from likewise.errors import UsageError
 from likewise.evaluation.crosslingual import CrosslingualResult
 from likewise.evaluation.crosslingual import evaluate_crosslingual as measure_languages
@@ -60,10 +62,11 @@ def train(
     overwrite: bool = False,
     tell: Callable[[str], None] = lambda line: None,
     emit: Callable[[FitEvent], None] = lambda event: None,
-) -> Predictor:
+) -> Any:
     """Train by a recipe (file or shipped name) or on a table of rated pairs (file, frame, dataset, list).
 
-    Without `output` the model stays in memory. `overrides` are recipe paths: {"stage.0.learning_rate": 3e-5}.
+    What comes back answers: a Predictor, or a Classifier where labels are texts. Without `output` the model
+    stays in memory. `overrides` are recipe paths: {"stage.0.learning_rate": 3e-5}.
     `encoder` replaces the recipe's: a name, or for stages over a frozen encoder any function texts → N×d.
     """
     recipe, tables = make_recipe(
@@ -143,7 +146,7 @@ def _remember(table: object, tables: dict[str, object]) -> str:
 
 
 def evaluate(
-    model: str | os.PathLike[str] | Predictor = "default",
+    model: str | os.PathLike[str] | Predictor | Classifier = "default",
     suite: str | Path | Suite = "sts7",
     *,
     source: str = "cosine",
@@ -158,10 +161,23 @@ def evaluate(
 ) -> SuiteResult:
     """Measure a model on a suite (`sts7`, or a FILE.toml of your own); the result carries its protocol.
 
-    `source` is where scores come from: `cosine` of the vectors, or the model's `head`.
+    `source` is where scores come from: `cosine` of the vectors, or the model's `head`. A suite of texts to be
+    classified is answered by the matcher.
     """
-    predictor = model if isinstance(model, Predictor) else load(model, device=device, precision=precision)
     chosen = get_suite(suite) if isinstance(suite, str | Path) else suite
+    if chosen.texts == 1:
+        return _evaluate_classes(
+            _as_classifier(model, device, precision),
+            chosen,
+            aggregation,
+            data_dir=data_dir,
+            keep_predictions=keep_predictions,
+            log=log,
+            progress=progress,
+        )
+    if isinstance(model, Classifier):
+        raise UsageError(f"suite {chosen.name} asks about pairs of texts; this model classifies single ones")
+    predictor = model if isinstance(model, Predictor) else load(model, device=device, precision=precision)
     protocol = Protocol(metric=metric, aggregation=aggregation, source=source)  # type: ignore[arg-type]
 
     folder = None if data_dir is None else Path(data_dir)
@@ -169,7 +185,8 @@ def evaluate(
     if source == "head":
         _require_relations(predictor, chosen)
 
-    def scorer(pairs: list[tuple[str, str]], relations: list[str]) -> Any:
+    def scorer(rows: list[tuple[str, ...]], relations: list[str]) -> Any:
+        pairs = [(a, b) for a, b in rows]
         if source == "cosine":
             return _cosines(predictor, pairs, progress)
         return _head_answers(predictor, pairs, relations, progress)
@@ -181,6 +198,51 @@ def evaluate(
     if log:
         recipe = str((predictor.about.get("recipe") or {}).get("name", ""))
         log_test_run(result, model=str(predictor.about.get("name", "")), recipe=recipe)
+    return result
+
+
+def _as_classifier(
+    model: str | os.PathLike[str] | Predictor | Classifier, device: str | None, precision: str
+) -> Classifier:
+    if isinstance(model, Classifier):
+        return model
+    if isinstance(model, Predictor):
+        raise UsageError("this model answers pairs of texts and has no matcher for labels")
+    return load_classifier(model, device=device, precision=precision)
+
+
+def _evaluate_classes(
+    classifier: Classifier,
+    suite: Suite,
+    aggregation: str,
+    *,
+    data_dir: Any,
+    keep_predictions: bool,
+    log: bool,
+    progress: Callable[[int], None] | None,
+) -> SuiteResult:
+    """The tasks that a classifier was taught; all of them, by their label texts, where it was taught none."""
+    taught = {task.name: task for task in classifier.tasks}
+    kept = tuple(task for task in suite.tasks if task.asked in taught) or suite.tasks
+    asked = {task.asked: taught.get(task.asked) or task.labels() for task in kept}
+
+    def scorer(rows: list[tuple[str, ...]], tasks: list[str]) -> Any:
+        x = torch.from_numpy(np.asarray(classifier.encode([text for (text,) in rows], progress=progress)))
+        answers = np.empty(len(rows), dtype=object)
+        for name in dict.fromkeys(tasks):
+            mine = [row for row, task in enumerate(tasks) if task == name]
+            best = classifier.probabilities(asked[name], x[mine]).argmax(axis=1)
+            answers[mine] = [asked[name].labels[int(place)] for place in best]
+        return answers
+
+    protocol = Protocol(metric="accuracy", aggregation=aggregation, source="matcher")  # type: ignore[arg-type]
+    chosen = replace(suite, tasks=kept)
+    folder = None if data_dir is None else Path(data_dir)
+    result = run_suite(chosen, scorer, protocol=protocol, data_dir=folder, keep_predictions=keep_predictions)
+    result = replace(result, left_out=tuple(task.name for task in suite.tasks if task not in kept))
+    if log:
+        recipe = str((classifier.about.get("recipe") or {}).get("name", ""))
+        log_test_run(result, model=str(classifier.about.get("name", "")), recipe=recipe)
     return result
 
 

@@ -109,7 +109,7 @@ class Classifier:
 
         `labels` may say each label in several ways: {"praise": ["praise", "a kind word"]}.
         """
-        wanted = self._wanted(task, labels)
+        wanted = self.wanted(task, labels)
         many = [texts] if isinstance(texts, str) else list(texts)
         x = torch.from_numpy(np.asarray(self.encode(many, progress=progress)))
         return Classes(wanted.labels, self.probabilities(wanted, x))
@@ -129,12 +129,13 @@ class Classifier:
         vectors = encode_texts(encoder, [way for way, _ in ways], precision=self._precision)
         return label_vectors(torch.from_numpy(vectors), torch.tensor([number for _, number in ways]))
 
-    def _wanted(
+    def wanted(
         self, task: str | None, labels: Sequence[str] | Mapping[str, str | Sequence[str]] | None
     ) -> Relation:
+        """What is asked: a task of the model's own, or labels as one."""
         if (task is None) == (labels is None):
-            names = ", ".join(one.name for one in self.tasks)
-            raise UsageError(f"give either a task ({names}) or labels")
+            known = f" ({', '.join(one.name for one in self.tasks)})" if self.tasks else ""
+            raise UsageError(f"give either a task{known} or labels")
         if task is not None:
             return self.model.task(task)
         if not self.model.reads_labels:

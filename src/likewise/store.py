@@ -303,4 +303,6 @@ def _how_it_loads(document: Mapping[str, Any]) -> str:
     if "encoder_function" in document:
         name = document["encoder_function"]["name"]
         return f"Holds layers only: load it with the encoder `{name}`, likewise.load(folder, encoder=…)."
+    if document.get("recipe", {}).get("encoder", {}).get("peepholes"):
+        return "Its LSTM has peepholes, which sentence-transformers does not know: load it with likewise."
     return "Loads with `SentenceTransformer` too: heads in `likewise/` are ignored there, and lost on saving."

@@ -68,7 +68,7 @@ def test_fit_refuses_schedules_that_do_not_fit(tiny_encoder, records, tmp_path):
 def test_fit_accumulation_equals_the_larger_batch(tiny_encoder, records, tmp_path, monkeypatch):
     from likewise.training import loader
 
-    monkeypatch.setattr(loader.Collate, "_chunks", lambda self, distinct: iter([distinct]))
+    monkeypatch.setattr(loader, "length_chunks", lambda distinct, features: iter([list(distinct)]))
     options = {
         "order": "fixed",
         "epochs": 1,

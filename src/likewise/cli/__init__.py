@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from likewise.cli import audit, cache, data, demo, evaluate, experiment, score, train
+from likewise.cli import audit, cache, classify, data, demo, evaluate, experiment, score, train
 from likewise.cli.console import err
 from likewise.errors import LikewiseError
 
@@ -19,6 +19,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command("score", rich_help_panel="Use")(score.score)
+app.command("classify", rich_help_panel="Use")(classify.classify)
 app.command("train", rich_help_panel="Make")(train.train)
 app.command("evaluate", rich_help_panel="Trust")(evaluate.evaluate)
 app.command("audit", rich_help_panel="Trust", cls=audit.AuditCommand)(audit.audit)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from likewise.cli import options
-from likewise.cli.console import counting, note, out, quiet_libraries
+from likewise.cli.answering import answer_columns, first_rows, texts_of, write_answers
+from likewise.cli.console import note, out, quiet_libraries
 from likewise.errors import UsageError
 
 if TYPE_CHECKING:
     from likewise.data.rows import Row
     from likewise.predict import Predictor
-
-WINDOW = 4096
 
 
 def score(
@@ -107,77 +103,30 @@ def _score_file(
     *,
     as_json: bool,
 ) -> None:
-    from likewise.data import TableWriter, count_rows, find_text_columns, open_table
+    from likewise.data import find_text_columns, open_table
 
     if name != "-" and not Path(name).exists() and (" " in name or "." not in name):
         raise UsageError(f"{name!r} is no file; for two texts give both, each in quotes")
     table = open_table(name)
     text_columns = find_text_columns(table.columns, *columns, source=table.name)
     note(f"{table.name}: texts from columns {text_columns[0]!r} and {text_columns[1]!r}")
-    rows = iter(table)
-    first = list(islice(rows, WINDOW))
-    if not first:
-        from likewise.data.reading import no_rows
-        from likewise.errors import DataError
-
-        raise DataError([no_rows(table)])
+    opened = first_rows(table)
     predictor = load()
-    names = _answer_columns(
+    names = answer_columns(
         [r.name for r in predictor.relations if not relation or r.name in relation], table.columns
     )
-    with ExitStack() as stack:
-        advance = stack.enter_context(counting("scoring", "pairs", count_rows(name)))
-        if output is None:
-            write = _line_writer([*table.columns, *names.values()], as_json=as_json)
-        else:
-            write = stack.enter_context(TableWriter(output, [*table.columns, *names.values()])).write_row
-        done = 0
-        for window in _windows(first, rows):
-            for row in _scored(window, text_columns, predictor, relation, names):
-                write(row)
-            done += len(window)
-            advance(len(window))
-    if output is not None:
-        note(f"{done:,} pairs scored: {output} (added {', '.join(names.values())})")
 
+    def answer(window: list[Row]) -> Iterator[dict[str, object]]:
+        for found in predictor.score(texts_of(window, text_columns), relation=relation).rows():
+            yield {names[n]: v if isinstance(v, str) else round(v, 6) for n, v in found.items()}
 
-def _windows(first: list[Row], rows: Iterator[Row]) -> Iterator[list[Row]]:
-    window = first
-    while window:
-        yield window
-        window = list(islice(rows, WINDOW))
-
-
-def _scored(
-    window: list[Row],
-    columns: tuple[str, str],
-    predictor: Predictor,
-    relation: list[str] | None,
-    names: dict[str, str],
-) -> Iterator[dict[str, object]]:
-    from likewise.data.values import to_text
-    from likewise.encoders.inputs import MAX_CHARS
-
-    pairs = [
-        tuple(to_text(row.fields.get(c), column=c, source=row.source, max_chars=MAX_CHARS) for c in columns)
-        for row in window
-    ]
-    answers = predictor.score(pairs, relation=relation).rows()
-    for row, answer in zip(window, answers, strict=True):
-        added = {names[n]: v if isinstance(v, str) else round(v, 6) for n, v in answer.items()}
-        yield {**row.fields, **added}
-
-
-def _answer_columns(relations: list[str], present: tuple[str, ...]) -> dict[str, str]:
-    """Relation → name of its new column; a column that the input already has is never overwritten."""
-    return {name: name if name not in present else f"predicted_{name}" for name in relations}
-
-
-def _line_writer(columns: list[str], *, as_json: bool) -> Any:
-    import csv
-
-    if as_json:
-        return lambda row: sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
-    writer = csv.DictWriter(sys.stdout, fieldnames=columns, lineterminator="\n")
-    writer.writeheader()
-    return writer.writerow
+    write_answers(
+        name,
+        table,
+        opened,
+        list(names.values()),
+        answer,
+        output=output,
+        as_json=as_json,
+        words=("scoring", "pairs", "scored"),
+    )

@@ -6,7 +6,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
@@ -219,4 +219,8 @@ def _split(name: str, entry: dict[str, Any]) -> Split:
 
 
 def _rating(name: str, entry: dict[str, Any]) -> Rating:
-    return Rating(Relation.parse(f"{name}:{entry.pop('scale')}"), **entry)
+    relation = Relation.parse(f"{name}:{entry.pop('scale')}")
+    said = entry.pop("texts", {})
+    if said:
+        relation = replace(relation, texts=tuple((said.get(label, label),) for label in relation.labels))
+    return Rating(relation, **entry)

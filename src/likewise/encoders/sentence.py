@@ -38,7 +38,12 @@ def load_encoder(
         options["model_kwargs"] = {"use_safetensors": True}
     from sentence_transformers import SentenceTransformer
 
-    encoder = _loading(where, lambda: SentenceTransformer(where, **options))
+    from likewise.encoders.lstm import holds_peepholes, load_lstm_encoder, without_packing
+
+    if os.path.isdir(where) and holds_peepholes(where):
+        encoder = _loading(where, lambda: load_lstm_encoder(where, device=device))
+    else:
+        encoder = without_packing(_loading(where, lambda: SentenceTransformer(where, **options)))
     if max_length is not None:
         encoder.max_seq_length = max_length
     if not encoder.get_embedding_dimension():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from likewise.errors import UsageError
 from likewise.evaluation.metrics import get_metric
 
 Aggregation = Literal["all", "mean", "wmean"]
-Source = Literal["cosine", "head"]
+Source = Literal["cosine", "head", "matcher"]
 
 _AGGREGATIONS = {
     "all": "subsets pooled (all)",
@@ -35,8 +35,8 @@ class Protocol:
         get_metric(self.metric)
         if self.aggregation not in _AGGREGATIONS:
             raise UsageError(f"aggregation {self.aggregation!r} is not one of {', '.join(_AGGREGATIONS)}")
-        if self.source not in ("cosine", "head"):
-            raise UsageError(f"score source {self.source!r} is not one of cosine, head")
+        if self.source not in get_args(Source):
+            raise UsageError(f"score source {self.source!r} is not one of {', '.join(get_args(Source))}")
 
     def __str__(self) -> str:
         unit = get_metric(self.metric).unit

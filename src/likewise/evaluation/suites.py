@@ -22,8 +22,8 @@ from likewise.evaluation.results import NOT_AUDITED, Predictions, SuiteResult
 from likewise.evaluation.tasks import Task, TaskRows, load_task
 from likewise.records import Record
 
-# (pairs, the relation asked of each pair) → one answer per pair: numbers, or labels.
-Scorer = Callable[[list[tuple[str, str]], list[str]], NDArray[Any]]
+# (the texts of each row, the relation asked of it) → one answer per row: numbers, or labels.
+Scorer = Callable[[list[tuple[str, ...]], list[str]], NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,13 @@ class Suite:
     """A named list of tasks.
 
     `by_name`: heads answer the relation of their own name alone. Tasks a model cannot answer are left out.
+    `texts`: 2 for pairs, 1 for texts that are classified.
     """
 
     name: str
     tasks: tuple[Task, ...]
     by_name: bool = False
+    texts: int = 2
 
     def __post_init__(self) -> None:
         names = [task.name for task in self.tasks]
@@ -124,6 +126,29 @@ SUITES["crosslingual"] = Suite(
 )
 
 
+def _labelled(name: str, asks: str, corpus: str, split: str = "test", relation: str = "sentiment") -> Task:
+    return Task(name, corpus, split, relation=relation, metric="accuracy", asks=asks)
+
+
+# Seed 002's nine sets; its three scenarios share IMDB.
+SUITES["classification"] = Suite(
+    "classification",
+    (
+        _labelled("SST-1", "sst1", "sst1"),
+        _labelled("SST-2", "sst2", "sst2_sentences"),
+        _labelled("IMDB", "imdb", "imdb"),
+        _labelled("Books", "books", "mdsd_split", "books_test"),
+        _labelled("DVDs", "dvds", "mdsd_split", "dvd_test"),
+        _labelled("Electronics", "electronics", "mdsd_split", "electronics_test"),
+        _labelled("Kitchen", "kitchen", "mdsd_split", "kitchen_test"),
+        _labelled("Reuters", "reuters", "reuters46", relation="topic"),
+        _labelled("Questions", "questions", "trec_qc", relation="question_type"),
+    ),
+    by_name=True,
+    texts=1,
+)
+
+
 def get_suite(name: str | Path) -> Suite:
     """The suite of that name, or the one a FILE.toml describes."""
     if str(name) in SUITES:
@@ -146,9 +171,15 @@ def run_suite(
 ) -> SuiteResult:
     """Measure a scorer on all tasks of a suite; `score` is called once, with the pairs of all tasks."""
     suite = suite if isinstance(suite, Suite) else get_suite(suite)
-    loaded = [(task, load_task(task, data_dir=data_dir)) for task in suite.tasks]
+    loaded = [(task, load_task(task, data_dir=data_dir, pairs=suite.texts == 2)) for task in suite.tasks]
     return run_tasks(
-        suite.name, loaded, score=score, protocol=protocol, keep_predictions=keep_predictions, audit=audit
+        suite.name,
+        loaded,
+        score=score,
+        protocol=protocol,
+        keep_predictions=keep_predictions,
+        audit=audit,
+        texts=suite.texts,
     )
 
 
@@ -160,11 +191,12 @@ def run_tasks(
     protocol: Protocol,
     keep_predictions: bool = False,
     audit: AuditReport | None = None,
+    texts: int = 2,
 ) -> SuiteResult:
     """The same for records already in memory, such as the clean dev rows during training."""
-    parts = [TaskRows(task, records, protocol) for task, records in tasks]
-    pairs = [(record.a, record.b) for part in parts for record in part.records]
-    relations = [part.task.relation_name for part in parts for _ in part.records]
+    parts = [TaskRows(task, records, protocol, texts=texts) for task, records in tasks]
+    pairs = [record.texts for part in parts for record in part.records]
+    relations = [part.task.asked for part in parts for _ in part.records]
     scores = np.asarray(score(pairs, relations))
     if scores.shape != (len(pairs),):
         raise EvaluationError(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.data import load, load_corpus
+from likewise.data import find_corpus, load, load_corpus
 from likewise.errors import EvaluationError
 from likewise.evaluation.aggregate import aggregate
 from likewise.evaluation.metrics import get_metric
@@ -28,6 +28,7 @@ class Task:
     `relation` is a name that the corpus knows, or a whole Relation for a file, in the column of that name or
     in `column`. `subsets` are the parts that mean and wmean average over: those named (other rows are left
     out), True for what the rows name, False for none. An empty `metric` leaves the choice to the protocol.
+    `asks` is the name that a model knows the relation by, where that is another.
     """
 
     name: str
@@ -40,6 +41,18 @@ class Task:
     text_a: str | None = None
     text_b: str | None = None
     column: str | None = None
+    asks: str = ""
+
+    @property
+    def asked(self) -> str:
+        """The model's own name for what is asked: the relation's, unless corpora share one name for it."""
+        return self.asks or self.relation_name
+
+    def labels(self) -> Relation:
+        """The relation itself, with its labels and how they are said."""
+        if isinstance(self.relation, Relation):
+            return self.relation
+        return next(one for one in find_corpus(self.corpus).relations if one.name == self.relation)
 
     @property
     def relation_name(self) -> str:
@@ -47,12 +60,19 @@ class Task:
         return self.relation if isinstance(self.relation, str) else self.relation.name
 
 
-def load_task(task: Task, *, data_dir: Path | str | None = None) -> list[Record]:
+def load_task(task: Task, *, data_dir: Path | str | None = None, pairs: bool = True) -> list[Record]:
     """The records of a task, without the rows of subsets it does not name."""
     if task.file is not None:
         wanted = [task.relation] if isinstance(task.relation, Relation) else None
         columns = {task.relation_name: task.column} if task.column else None
-        records = load(task.file, relations=wanted, text_a=task.text_a, text_b=task.text_b, columns=columns)
+        records = load(
+            task.file,
+            relations=wanted,
+            text_a=task.text_a,
+            text_b=task.text_b,
+            columns=columns,
+            pairs=pairs,
+        )
     else:
         records = load_corpus(task.corpus, task.split, data_dir=data_dir)
     if isinstance(task.subsets, bool):
@@ -69,7 +89,7 @@ def load_task(task: Task, *, data_dir: Path | str | None = None) -> list[Record]
 class TaskRows:
     """The rows of a task that have a gold value, and how to measure predictions for them."""
 
-    def __init__(self, task: Task, records: Sequence[Record], protocol: Protocol) -> None:
+    def __init__(self, task: Task, records: Sequence[Record], protocol: Protocol, *, texts: int = 2) -> None:
         self.task, self.protocol = task, protocol
         self.metric = get_metric(task.metric or protocol.metric)
         name = task.relation_name
@@ -77,8 +97,9 @@ class TaskRows:
         self.missing = len(records) - len(self.records)
         if not self.records:
             raise EvaluationError(f"{task.name}: none of {len(records)} rows has a value for {name}")
-        if any(len(record.texts) != 2 for record in self.records):
-            raise EvaluationError(f"{task.name}: some rows do not hold two texts: a suite scores pairs")
+        if any(len(record.texts) != texts for record in self.records):
+            wanted = "two texts: this suite scores pairs" if texts == 2 else "one text: this suite classifies"
+            raise EvaluationError(f"{task.name}: some rows do not hold {wanted}")
         self.gold = self._gold()
         self.subsets = tuple(record.subset if task.subsets else "" for record in self.records)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
@@ -16,6 +18,8 @@ import numpy as np
 from likewise.errors import EvaluationError, LikewiseError
 from likewise.experiments.cell import Cell, run_cell
 from likewise.experiments.related import Arrays
+
+_WATCH_SECONDS = 1.0
 
 
 class Runner:
@@ -47,7 +51,9 @@ class Runner:
 
     def _run_beside(self, cells: Sequence[Cell]) -> Iterator[str]:
         os.environ.setdefault("LIKEWISE_CELL_THREADS", str(max(1, (os.cpu_count() or 1) // self._workers)))
-        with ProcessPoolExecutor(self._workers, mp_context=get_context("spawn")) as pool:
+        with ProcessPoolExecutor(
+            self._workers, mp_context=get_context("spawn"), initializer=end_with, initargs=(os.getpid(),)
+        ) as pool:
             futures = {pool.submit(run_cell, cell, self._folder): cell for cell in cells}
             try:
                 for future in as_completed(futures):
@@ -90,3 +96,14 @@ class Runner:
         """What a finished cell wrote."""
         document: dict[str, Any] = json.loads(self._file(cell.key).read_text(encoding="utf8"))
         return document
+
+
+def end_with(parent: int) -> None:
+    """End this process when the one that started it is gone: nobody would read what it computes."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from likewise.data.catalogue import find_corpus
 from likewise.data.opened import Stamp, stamp
 from likewise.encoders.resolve import resolve
 from likewise.encoders.sentence import load_encoder, with_prompt, without_normalisation
@@ -35,6 +36,8 @@ def build_relations(recipe: Recipe) -> dict[str, Relation]:
 
 
 def _relation(name: str, spec: RelationSpec) -> Relation:
+    if spec.corpus:
+        return _corpus_relation(name, spec)
     if spec.kind == "graded":
         return Relation.graded(
             name, spec.lo, spec.hi, step=spec.step, metric=spec.metric, description=spec.description
@@ -47,6 +50,22 @@ def _relation(name: str, spec: RelationSpec) -> Relation:
         metric=spec.metric,
         description=spec.description,
         texts=_label_texts(name, spec),
+    )
+
+
+def _corpus_relation(name: str, spec: RelationSpec) -> Relation:
+    """A task with the labels of a named corpus; its order, if it has one, is not asked for."""
+    corpus, _, relation = spec.corpus.partition("/")
+    known = {one.name: one for one in find_corpus(corpus).relations}
+    if relation not in known:
+        found = f"corpus {corpus!r} has no relation {relation!r}, it has {', '.join(known)}"
+        raise RecipeError([Problem(f"relation.{name}.corpus", found)])
+    own = known[relation]
+    said = {
+        label: spec.texts.get(label, ways) for label, ways in zip(own.labels, own.label_texts, strict=True)
+    }
+    return Relation.classes(
+        name, own.labels, metric=spec.metric, description=spec.description, texts=tuple(said.values())
     )
 
 
@@ -116,11 +135,25 @@ def build_encoder(
     if spec.kind == "bilstm":
         return bilstm_encoder(
             spec.vectors,
-            hidden=spec.hidden,
+            hidden=spec.hidden or 2048,
             words=words,
             max_length=spec.max_length or 256,
             train_vectors=spec.train_vectors,
             padding=spec.padding,
+            seed=seed,
+            device=device,
+        )
+    if spec.kind == "lstm":
+        from likewise.encoders.lstm import lstm_encoder
+
+        return lstm_encoder(
+            spec.vectors,
+            hidden=spec.hidden or 100,
+            words=words,
+            max_length=spec.max_length or 400,
+            train_vectors=spec.train_vectors,
+            peepholes=spec.peepholes,
+            start_deviation=spec.start_deviation,
             seed=seed,
             device=device,
         )

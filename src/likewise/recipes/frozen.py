@@ -82,6 +82,8 @@ class Frozen:
     @torch.no_grad()
     def through(self, vectors: Vectors, layers: Sequence[nn.Module]) -> Vectors:
         """Vectors after layers, block by block."""
+        if not layers:
+            return vectors
         parts = []
         for start in range(0, len(vectors), _BLOCK):
             x = torch.from_numpy(np.ascontiguousarray(vectors[start : start + _BLOCK]))

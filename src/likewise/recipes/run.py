@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,13 @@ from likewise.losses import LOSSES
 from likewise.methods.label_embedding import LabelModel
 from likewise.methods.pairs import PairModel
 from likewise.predict import Predictor
-from likewise.recipes.build import build_encoder, build_objectives, build_settings, encoder_files
+from likewise.recipes.build import (
+    build_encoder,
+    build_objectives,
+    build_relations,
+    build_settings,
+    encoder_files,
+)
 from likewise.recipes.devscore import DevSet, check_dev, dev_scorer, settle_cosines
 from likewise.recipes.frozen import Frozen, run_parallel, run_refine
 from likewise.recipes.labels import label_stages, run_labels, start_label_model
@@ -205,10 +211,19 @@ def start_encoder(recipe: Recipe, stages: Sequence[StageData], context: RunConte
         return with_prompt(encoder, recipe.encoder.prompt) if recipe.encoder.prompt else encoder
     from likewise.encoders.words import split_words
 
-    texts = (text for data in stages for record in data.all_records() for text in record.texts)
-    from_data = recipe.encoder.kind in ("bilstm", "average") and recipe.encoder.words == "data"
-    words = split_words(texts) if from_data else None
+    from_data = recipe.encoder.kind in ("bilstm", "lstm", "average") and recipe.encoder.words == "data"
+    words = split_words(_all_texts(recipe, stages)) if from_data else None
     return build_encoder(recipe.encoder, device=context.device, seed=recipe.seed, words=words)
+
+
+def _all_texts(recipe: Recipe, stages: Sequence[StageData]) -> Iterator[str]:
+    """Every text that a run may show its encoder: rows, and the labels of every task in words."""
+    for data in stages:
+        for record in data.all_records():
+            yield from record.texts
+    for relation in build_relations(recipe).values():
+        for ways in relation.label_texts:
+            yield from ways
 
 
 def check_trainable(recipe: Recipe, context: RunContext) -> None:

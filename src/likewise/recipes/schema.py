@@ -43,6 +43,9 @@ class RelationSpec(Part):
     texts: dict[str, tuple[str, ...]] = Field(
         default_factory=dict, description="label → how it is said, one text or several; its name if left out"
     )
+    corpus: str = Field(
+        default="", description="CORPUS/RELATION whose labels and texts it has: reuters46/topic"
+    )
 
     @field_validator("texts", mode="before")
     @classmethod
@@ -53,15 +56,21 @@ class RelationSpec(Part):
 
 
 class EncoderSpec(Part):
-    """A pretrained checkpoint by name, word vectors under a BiLSTM or an average, or vectors of texts."""
+    """A pretrained checkpoint by name, word vectors under an LSTM or an average, or vectors of texts."""
 
-    kind: Literal["pretrained", "bilstm", "average", "vectors"] = "pretrained"
+    kind: Literal["pretrained", "bilstm", "lstm", "average", "vectors"] = "pretrained"
     name: str = Field(default="default", description="folder, hub id or 'default' (kind pretrained)")
     vectors: str = Field(
         default="",
-        description="kinds bilstm, average: word vectors, folder or .txt/.vec file; kind vectors: an .npz",
+        description="bilstm, lstm, average: word vectors, folder or .txt/.vec file; vectors: an .npz",
     )
-    hidden: int = Field(default=2048, gt=0, description="LSTM units per direction")
+    hidden: int | None = Field(
+        default=None, gt=0, description="LSTM units per direction: 2048 for bilstm, 100 for lstm if empty"
+    )
+    peepholes: bool = Field(default=False, description="lstm: the gates see the cell, as the paper prints it")
+    start_deviation: float | None = Field(
+        default=None, gt=0, description="lstm: weights begin normal with this deviation; torch's own if empty"
+    )
     train_vectors: bool = False
     padding: Literal["safe", "infersent-v1"] = Field(
         default="safe", description="BiLSTM: infersent-v1 lets zero padding take part in the max"

@@ -1,0 +1,124 @@
+"""`likewise classify`: a text, or a file of texts, by a task of the model or by labels in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from likewise.cli import options
+from likewise.cli.answering import answer_columns, first_rows, texts_of, write_answers
+from likewise.cli.console import note, out, quiet_libraries
+from likewise.errors import UsageError
+
+if TYPE_CHECKING:
+    from likewise.classify import Classifier
+    from likewise.data.rows import Row
+
+
+def classify(
+    text: Annotated[str, typer.Argument(metavar="TEXT | FILE | -", help="A text, a file, or - for input.")],
+    model: options.Model = "default",
+    task: Annotated[str | None, typer.Option("--task", help="A task that the model was taught.")] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option("--labels", help="Labels in words, between commas; | between ways to say one."),
+    ] = None,
+    column: Annotated[
+        str | None, typer.Option("--text", help="Column of the text; guessed if left out.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", help="Answered file (.csv .tsv .jsonl .parquet); standard output if left out."
+        ),
+    ] = None,
+    as_json: options.Json = False,
+    device: options.Device = None,
+    precision: options.Precision = "fp32",
+) -> None:
+    """Say which label fits a text, with probabilities; the labels may be new.
+
+    Example: likewise classify "Where can I return this?" --labels "praise, complaint, question"
+
+    Example: likewise classify mails.csv --model my-model --task topic --output sorted.csv
+    """
+    ways = None if labels is None else read_labels(labels)
+    if text != "-" and not Path(text).exists():
+        if output is not None or column is not None:
+            raise UsageError(f"{text!r} is no file; --output and --text go with a file")
+        _classify_text(text, _load(model, device, precision), task, ways, as_json=as_json)
+        return
+    _classify_file(text, (model, device, precision), task, ways, column, output, as_json=as_json)
+
+
+def read_labels(text: str) -> dict[str, list[str]]:
+    """Labels of the command line: "praise, complaint | grievance" → each with the ways it is said."""
+    ways = [[way.strip() for way in label.split("|") if way.strip()] for label in text.split(",")]
+    named = [label for label in ways if label]
+    if len({label[0] for label in named}) < len(named):
+        raise UsageError(f"--labels {text!r} names a label twice")
+    return {label[0]: label for label in named}
+
+
+def _load(model: str, device: str | None, precision: str) -> Classifier:
+    quiet_libraries()
+    from likewise.classify import load_classifier
+
+    return load_classifier(model, device=device, precision=precision)
+
+
+def _classify_text(
+    text: str, classifier: Classifier, task: str | None, labels: dict[str, list[str]] | None, *, as_json: bool
+) -> None:
+    [answers] = classifier.classify([text], task=task, labels=labels)
+    if as_json:
+        best = max(answers, key=lambda label: answers[label])
+        out.print_json(json.dumps({"text": text, "label": best, "probabilities": answers}))
+        return
+    width = max(map(len, answers))
+    for label, share in sorted(answers.items(), key=lambda item: -item[1]):
+        out.print(f"{label:<{width}}  {share:6.1%}", markup=False)
+
+
+def _classify_file(
+    name: str,
+    loading: tuple[str, str | None, str],
+    task: str | None,
+    labels: dict[str, list[str]] | None,
+    column: str | None,
+    output: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    from likewise.data import open_table
+    from likewise.data.columns import find_text_column
+
+    table = open_table(name)
+    place = find_text_column(table.columns, column, source=table.name)
+    note(f"{table.name}: texts from column {place!r}")
+    opened = first_rows(table)
+    classifier = _load(*loading)
+    shown = classifier.wanted(task, labels).labels
+    answer_name = task or "label"
+    names = answer_columns([answer_name, *(f"p({label})" for label in shown)], table.columns)
+
+    def answer(window: list[Row]) -> Iterator[dict[str, object]]:
+        texts = [text for (text,) in texts_of(window, [place])]
+        found = classifier.classify(texts, task=task, labels=labels)
+        for best, shares in zip(found.best, found.probabilities, strict=True):
+            yield dict(zip(names.values(), [best, *(round(float(p), 6) for p in shares)], strict=True))
+
+    write_answers(
+        name,
+        table,
+        opened,
+        list(names.values()),
+        answer,
+        output=output,
+        as_json=as_json,
+        words=("classifying", "texts", "classified"),
+    )
