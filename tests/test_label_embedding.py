@@ -8,6 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
+import tomli_w
 import torch
 
 import likewise
@@ -18,7 +19,8 @@ from likewise.evaluation.tasks import Task
 from likewise.matchers import MATCHERS, make_matcher
 from likewise.methods.label_embedding import LabelModel, label_loss, label_vectors, shorten
 from likewise.recipes.build import build_relations
-from likewise.recipes.reading import read_recipe
+from likewise.recipes.reading import read_recipe, shipped_document
+from likewise.recipes.schema import parse_recipe
 from likewise.records import Relation
 from likewise.training.label_steps import take_turns
 
@@ -343,3 +345,46 @@ def test_a_suite_of_texts_is_answered_by_the_matcher(tasks):
     assert "scores from matcher" in result.to_text()
     with pytest.raises(UsageError, match="pairs of texts"):
         likewise.evaluate(model, "sts7", log=False)
+
+
+@pytest.mark.parametrize("scenario", ["cardinality", "domain", "objective"])
+@pytest.mark.parametrize("kind", ["", "-lstm"])
+def test_shipped_recipes_train_on_tiny_data(tasks, tiny_encoder, scenario, kind):
+    document = shipped_document(f"labels-{scenario}{kind}")
+    if kind:
+        vectors = tasks / "words"
+        vectors.mkdir()
+        (vectors / "words.txt").write_text("the\nman\nwoman\nsings\nsleeps\nnegative\npositive\n")
+        np.save(vectors / "vectors.npy", np.random.default_rng(1).normal(size=(7, 8)).astype("float32"))
+        document["encoder"] |= {"vectors": str(vectors), "hidden": 8}
+    else:
+        document["encoder"]["name"] = str(tiny_encoder)
+    [stage] = document["stage"]
+    names = list(document["relation"])
+    rows = sentences(MOOD, 30, 1)
+    for name in names:
+        first, second = build_relations(parse_recipe(document, "x"))[name].labels[:2]
+        lines = [f"{text},{first if label == 'praise' else second}" for text, label in rows]
+        (tasks / f"{name}.csv").write_text(f"text,{name}\n" + "\n".join(lines) + "\n")
+    stage |= {"data": [{"source": str(tasks / f"{name}.csv")} for name in names], "filter_against": []}
+    stage |= {"dev": stage["data"], "max_steps": 4}
+    (tasks / "shipped.toml").write_text(tomli_w.dumps({**document, "evaluation": {}}))
+    model = likewise.train(str(tasks / "shipped.toml"), device="cpu")
+    assert [task.name for task in model.tasks] == names
+    for task in model.tasks:
+        assert model.classify("the man sings", task=task.name).probabilities.shape == (1, len(task.labels))
+
+
+def test_training_on_the_command_line_measures_what_the_recipe_asks_for(tasks, here):
+    (tasks / "suite.toml").write_text(
+        'name = "mine"\ntexts = 1\n[[task]]\nname = "Mood"\nfile = "mood-dev.csv"\n'
+        'relation = "mood:praise|complaint"\nmetric = "accuracy"\n'
+    )
+    recipe = (tasks / "tasks.toml").read_text() + '[evaluation]\nsuite = "suite.toml"\n'
+    (tasks / "tasks.toml").write_text(recipe)
+    code, said = here("train", "tasks.toml", "--output", "model", "--device", "cpu")
+    assert code == 0, said
+    assert "scores from matcher" in said
+    code, said = here("evaluate", "model", "--suite", "suite.toml", "--device", "cpu")
+    assert code == 0, said
+    assert "Mood" in said

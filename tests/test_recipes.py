@@ -26,7 +26,12 @@ RELATIONS = [
     "relations-typed",
 ]
 MULTILINGUAL = ["multilingual", "multilingual-paper"]
-SHIPPED = sorted([*REGRESSION, *RELATIONS, *MULTILINGUAL])
+LABELS = [
+    f"labels-{scenario}{kind}"
+    for scenario in ("cardinality", "domain", "objective")
+    for kind in ("", "-lstm")
+]
+SHIPPED = sorted([*REGRESSION, *RELATIONS, *MULTILINGUAL, *LABELS])
 
 
 def on_tiny_data(name, encoder, pairs, steps=2, vectors=None):

@@ -14,6 +14,7 @@ from likewise.cli.console import TrainingView, counting, err, note, out, quiet_l
 from likewise.errors import DataError
 
 if TYPE_CHECKING:
+    from likewise.classify import Classifier
     from likewise.evaluation.results import SuiteResult
     from likewise.predict import Predictor
     from likewise.recipes.schema import Recipe
@@ -123,14 +124,23 @@ def train(
     out.print(f"model: {report.output}", markup=False)
 
 
-def _evaluate(predictor: Predictor, recipe: Recipe, data_dir: Path | None) -> list[SuiteResult]:
-    """The recipe's evaluation by cosine, and by the head where one answers; none without its data."""
+def _sources(model: Predictor | Classifier) -> tuple[str, ...]:
+    """What answers are measured: the cosine, and the head where one answers; or the matcher."""
+    from likewise.predict import Predictor
+
+    if not isinstance(model, Predictor):
+        return ("matcher",)
+    head = any(model.source(relation.name) == "head" for relation in model.relations)
+    return ("cosine", "head") if head else ("cosine",)
+
+
+def _evaluate(predictor: Predictor | Classifier, recipe: Recipe, data_dir: Path | None) -> list[SuiteResult]:
+    """The recipe's evaluation, by everything that answers; none without its data."""
     from likewise.api import evaluate
 
-    head = any(predictor.source(relation.name) == "head" for relation in predictor.relations)
     results = []
     try:
-        for source in ("cosine", "head") if head else ("cosine",):
+        for source in _sources(predictor):
             with counting(f"evaluating by {source}", "texts", None) as advance:
                 results.append(
                     evaluate(

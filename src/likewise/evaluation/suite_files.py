@@ -3,6 +3,7 @@
 ```toml
 name = "support"
 by_name = false                   # true: tasks whose relation a model has no head for are left out
+texts = 2                         # 1: texts that are classified, one a row; `text_a` names their column
 
 [[task]]
 name = "tickets"
@@ -72,16 +73,18 @@ class _TaskSchema(BaseModel):
     def _collects_labels(self) -> bool:
         return self.relation.endswith(":classes")
 
-    def _relation_of(self, file: Path) -> Relation:
+    def _relation_of(self, file: Path, *, pairs: bool) -> Relation:
         """The relation as written, or with the labels that its column holds."""
         if not self._collects_labels:
             return Relation.parse(self.relation)
         name = self.relation.partition(":")[0]
         declared = [f"{self.column or name}:classes"]
-        [found] = infer_relations(file, declared=declared, text_a=self.text_a, text_b=self.text_b)
+        [found] = infer_relations(
+            file, declared=declared, text_a=self.text_a, text_b=self.text_b, pairs=pairs
+        )
         return replace(found, name=name)
 
-    def to_task(self, folder: Path) -> Task:
+    def to_task(self, folder: Path, *, pairs: bool) -> Task:
         subsets = self.subsets if isinstance(self.subsets, bool) else tuple(self.subsets)
         if self.corpus is not None:
             corpus, _, split = self.corpus.partition("/")
@@ -89,7 +92,7 @@ class _TaskSchema(BaseModel):
         file = folder / (self.file or "")
         return Task(
             self.name,
-            relation=self._relation_of(file),
+            relation=self._relation_of(file, pairs=pairs),
             subsets=subsets,
             metric=self.metric,
             file=file,
@@ -105,6 +108,7 @@ class _SuiteSchema(BaseModel):
     task: Annotated[list[_TaskSchema], Field(min_length=1)]
     name: Text | None = None
     by_name: bool = False
+    texts: Annotated[int, Field(ge=1, le=2)] = 2
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -119,5 +123,5 @@ def read_suite(path: str | Path) -> Suite:
     """The suite that a TOML file describes; all its problems are reported at once."""
     path = Path(path)
     schema = validate(_SuiteSchema, read_toml(path, "suite"), path.name)
-    tasks = tuple(task.to_task(path.parent) for task in schema.task)
-    return Suite(schema.name or path.stem, tasks, by_name=schema.by_name)
+    tasks = tuple(task.to_task(path.parent, pairs=schema.texts == 2) for task in schema.task)
+    return Suite(schema.name or path.stem, tasks, by_name=schema.by_name, texts=schema.texts)
