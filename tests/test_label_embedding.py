@@ -388,3 +388,85 @@ def test_training_on_the_command_line_measures_what_the_recipe_asks_for(tasks, h
     code, said = here("evaluate", "model", "--suite", "suite.toml", "--device", "cpu")
     assert code == 0, said
     assert "Mood" in said
+
+
+SPEED = {"fast": ["runs in the park", "plays guitar"], "slow": ["sleeps", "reads a book"]}
+
+
+@pytest.fixture
+def trained(tasks):
+    """A model of two tasks, and labelled texts of a third."""
+    train(tasks, "model")
+    lines = [f"{text},{label}" for text, label in sentences(SPEED, 120, 5)]
+    (tasks / "speed.csv").write_text("text,speed\n" + "\n".join(lines) + "\n")
+    return tasks
+
+
+def files(folder):
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
+
+
+def test_zero_update_names_labels_and_changes_no_parameter(trained, here):
+    before = files(trained / "model")
+    code, said = here("update", "model", "speed.csv", "--task", "speed", "--mode", "zero", "--output", "new")
+    assert code == 0, said
+    assert files(trained / "model") == before
+    after = files(trained / "new")
+    weights = [name for name in before if name.endswith(".safetensors")]
+    assert len(weights) == 2
+    assert all(before[name] == after[name] for name in weights)
+    new = likewise.load_classifier(trained / "new", device="cpu")
+    assert [task.name for task in new.tasks] == ["mood", "place", "speed"]
+    assert new.classify("a woman sleeps 1", task="speed").labels == ("fast", "slow")
+
+
+@pytest.mark.parametrize("rehearse", [0.0, 0.5])
+def test_hot_update_learns_the_new_task_and_says_what_the_old_ones_lost(trained, here, rehearse):
+    arguments = ("--task", "speed", "--mode", "hot", "--rehearse", rehearse, "--output", "new", "--json")
+    code, said = here("update", "model", "speed.csv", *arguments)
+    assert code == 0, said
+    report, _ = json.JSONDecoder().raw_decode(said[said.index("{\n") :])
+    names = [name for name in report["after"] if name != "score"]
+    assert {name.split()[1] for name in names} == {"mood", "place", "speed"}
+    assert set(report["before"]) == set(report["after"])
+    new = next(name for name in names if " speed " in name)
+    assert report["after"][new] > report["before"][new] + 0.2
+    if rehearse:
+        assert min(report["after"][name] for name in names if name != new) > 0.85
+
+
+def test_hot_update_may_leave_the_encoder_alone(trained, here):
+    arguments = ("--task", "speed", "--freeze", "encoder", "--output", "new")
+    code, said = here("update", "model", "speed.csv", *arguments)
+    assert code == 0, said
+    weights = [files(trained / name)["model.safetensors"] for name in ("model", "new")]
+    assert weights[0] == weights[1]
+
+
+def test_cold_update_trains_all_tasks_again(trained, here):
+    code, said = here("update", "model", "speed.csv", "--task", "speed", "--mode", "cold", "--output", "new")
+    assert code == 0, said
+    new = likewise.load_classifier(trained / "new", device="cpu")
+    assert accuracy(new, trained, "mood") > 0.9
+    assert new.classify("a woman sleeps 1", task="speed").best == ["slow"]
+
+
+def test_updates_that_cannot_be_made_change_nothing(trained, here, tiny_encoder):
+    for arguments, reason in (
+        (("model", "speed.csv", "--task", "mood"), "has a task 'mood' already"),
+        ((str(tiny_encoder), "speed.csv", "--task", "speed"), "nothing to update"),
+        (("model", "speed.csv", "--task", "tempo"), "tempo"),
+        (("model", "speed.csv", "--task", "speed", "--mode", "warm"), "is not one of zero, hot, cold"),
+    ):
+        code, said = here("update", *arguments, "--output", "new")
+        assert code, said
+        assert reason in said
+        assert not (trained / "new").exists()
+    train(trained, "fixed", overrides={"stage.0.matcher": "one-hot"})
+    code, said = here("update", "fixed", "speed.csv", "--task", "speed", "--output", "new")
+    assert code
+    assert "reads no labels" in said

@@ -23,7 +23,7 @@ SURFACE = [
     "score",
     "train",
 ]
-VERBS = ["audit", "cache", "classify", "data", "demo", "evaluate", "experiment", "score", "train"]
+VERBS = ["audit", "cache", "classify", "data", "demo", "evaluate", "experiment", "score", "train", "update"]
 
 
 def test_public_names_are_pinned_and_all_resolve():

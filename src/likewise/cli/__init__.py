@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from likewise.cli import audit, cache, classify, data, demo, evaluate, experiment, score, train
+from likewise.cli import audit, cache, classify, data, demo, evaluate, experiment, score, train, update
 from likewise.cli.console import err
 from likewise.errors import LikewiseError
 
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.command("score", rich_help_panel="Use")(score.score)
 app.command("classify", rich_help_panel="Use")(classify.classify)
 app.command("train", rich_help_panel="Make")(train.train)
+app.command("update", rich_help_panel="Make")(update.update)
 app.command("evaluate", rich_help_panel="Trust")(evaluate.evaluate)
 app.command("audit", rich_help_panel="Trust", cls=audit.AuditCommand)(audit.audit)
 app.command("experiment", rich_help_panel="Trust")(experiment.experiment)

@@ -58,6 +58,8 @@ class LabelModel(nn.Module):
         self.matcher = None if matcher == ONE_HOT else make_matcher(matcher, width, hidden=hidden)
         self.heads = nn.ModuleDict()
         self.tasks: tuple[Relation, ...] = ()
+        # Names of the tasks that training rows are looked for; all if empty.
+        self.learning: tuple[str, ...] = ()
         self.weights: dict[str, float] = {}
         self.set_tasks(tasks, weights)
         self.to(encoder.device)
@@ -107,6 +109,11 @@ class LabelModel(nn.Module):
             if task.name == name:
                 return task
         raise UsageError(f"the model has no task {name!r}; it has {', '.join(t.name for t in self.tasks)}")
+
+    @property
+    def learnt(self) -> tuple[Relation, ...]:
+        """The tasks that are being trained."""
+        return tuple(task for task in self.tasks if not self.learning or task.name in self.learning)
 
     @property
     def reads_labels(self) -> bool:

@@ -146,7 +146,7 @@ def plan(
     """Count steps without training: what is printed before step 0 and by --dry-run."""
     names = tuple(relation.name for relation in model.relations)
     if isinstance(model, LabelModel):
-        rows = rows_by_task(records, model.tasks, weights=weights, max_words=model.max_words)
+        rows = rows_by_task(records, model.learnt, weights=weights, max_words=model.max_words)
         sizes = {task: [len(text) for text in part.texts] for task, part in rows.items()}
         updates = math.ceil(len(LabelSampler(rows, sizes, settings)) / settings.accumulation)
         total = settings.max_steps or math.ceil(updates * settings.epochs)
@@ -181,7 +181,7 @@ def _label_loader(
     arguments: TrainingArguments,
     weights: Sequence[float] | None,
 ) -> tuple[DataLoader[Any], LabelSampler]:
-    dataset = LabelDataset(rows_by_task(records, model.tasks, weights=weights, max_words=model.max_words))
+    dataset = LabelDataset(rows_by_task(records, model.learnt, weights=weights, max_words=model.max_words))
     features = TextFeatures(model.encoder)
     features.add(text for part in dataset.rows.values() for text in part.texts)
     lengths = {task: [features.length(text) for text in part.texts] for task, part in dataset.rows.items()}

@@ -1,0 +1,212 @@
+"""A task is added to a trained label model: without training, by training on it, or on everything.
+
+zero   the labels are named, no parameter changes
+hot    training goes on with the new task's texts, and a share of the old ones if they are to be rehearsed
+cold   all tasks are trained again, from the start of the recipe
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from likewise.classify import Classifier, load_classifier, new_task
+from likewise.data import infer_relations
+from likewise.data.reading import find_named_corpus
+from likewise.errors import ModelError, UsageError
+from likewise.recipes.build import build_settings
+from likewise.recipes.labels import label_scorer, label_stages
+from likewise.recipes.run import RunContext, run_recipe
+from likewise.recipes.schema import LabelStageSpec, Recipe, parse_recipe
+from likewise.recipes.stages import StageData, load_stages
+from likewise.records import Record, Relation
+
+if TYPE_CHECKING:
+    from likewise.recipes.devscore import DevSet
+
+Mode = Literal["zero", "hot", "cold"]
+MODES = ("zero", "hot", "cold")
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """What is added: its name, its labelled texts and their columns, and its labels in words.
+
+    The labels stand in the column of its name, unless `column` says another; a named corpus's are known.
+    """
+
+    name: str
+    source: str
+    text: str | None = None
+    column: str | None = None
+    labels: Mapping[str, Sequence[str]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateReport:
+    """What an update left behind: dev accuracy of every task before and after, as far as it was measured."""
+
+    output: Path
+    mode: str
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    classifier: Classifier
+
+
+def update_model(
+    model: str | Path,
+    task: NewTask,
+    output: str | Path,
+    *,
+    mode: Mode,
+    context: RunContext,
+    rehearse: float = 0.0,
+    overrides: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+) -> UpdateReport:
+    """Add a task to a model and write the new model; the old folder stays as it is.
+
+    `rehearse` is the share of the old tasks' training texts that are shown again (hot); `overrides` are paths
+    of the stage: {"learning_rate": 1e-4, "freeze": ["encoder"]}.
+    """
+    from likewise.store import save_model
+
+    target = Path(output)
+    if target.exists() and not overwrite:
+        raise UsageError(f"{target} exists already; choose another --output or pass --overwrite")
+    classifier = load_classifier(model, device=context.device, precision=context.precision)
+    old = _recipe_of(classifier, model)
+    relation = _relation(task, classifier)
+    recipe = _with_task(old, relation, task, overrides or {})
+    if mode == "cold":
+        found = run_recipe(recipe, target, context=context, overwrite=overwrite)
+        return UpdateReport(target, mode, {}, _dev_numbers(found.stages), found.predictor)
+    before: dict[str, float] = {}
+    after: dict[str, float] = {}
+    classifier.model.set_tasks([*classifier.tasks, relation], classifier.model.weights)
+    if mode == "hot":
+        before, after = _train_on(classifier, recipe, old, relation, rehearse, context)
+    about = {**classifier.about, "recipe": recipe.model_dump(mode="json"), "update": mode}
+    save_model(
+        classifier.model,
+        target,
+        about={k: v for k, v in about.items() if k in ("recipe", "method", "name", "stages", "update")},
+        overwrite=overwrite,
+    )
+    return UpdateReport(target, mode, before, after, classifier)
+
+
+def _recipe_of(classifier: Classifier, model: str | Path) -> Recipe:
+    if "recipe" not in classifier.about:
+        raise ModelError(f"{model} was not trained on labelled texts by likewise: there is nothing to update")
+    return parse_recipe(dict(classifier.about["recipe"]), f"{model}/likewise/model.json")
+
+
+def _relation(task: NewTask, classifier: Classifier) -> Relation:
+    if any(known.name == task.name for known in classifier.tasks):
+        raise UsageError(f"the model has a task {task.name!r} already; choose another --task NAME")
+    if not classifier.model.reads_labels:
+        raise UsageError("this model has a fixed layer per task and reads no labels; train it with a matcher")
+    if task.labels:
+        return new_task(task.name, task.labels)
+    named = find_named_corpus(task.source)
+    if named is not None:
+        own = {one.name: one for one in named[0].relations}[_column(task)]
+        return Relation.classes(task.name, own.labels, texts=own.label_texts)
+    declared = [f"{_column(task)}:classes"]
+    [found] = infer_relations(task.source, declared=declared, text_a=task.text, pairs=False)
+    return Relation.classes(task.name, found.labels)
+
+
+def _column(task: NewTask) -> str:
+    """Where the labels stand: the column of the task's name, or the only relation of a corpus."""
+    named = find_named_corpus(task.source)
+    known = [] if named is None else [one.name for one in named[0].relations]
+    column = task.column or (known[0] if len(known) == 1 else task.name)
+    if known and column not in known:
+        raise UsageError(f"{task.source} has no relation {column!r}; it has {', '.join(known)}")
+    return column
+
+
+def _with_task(old: Recipe, relation: Relation, task: NewTask, overrides: Mapping[str, Any]) -> Recipe:
+    """The recipe of all tasks: the old one's data and the new texts, in its last stage."""
+    document = old.model_dump(mode="json")
+    document["relation"][relation.name] = {
+        "kind": "classes",
+        "labels": list(relation.labels),
+        "texts": dict(zip(relation.labels, relation.label_texts, strict=True)),
+    }
+    stage = document["stage"][-1]
+    entry = {"source": task.source, "text_a": task.text, "columns": {relation.name: _column(task)}}
+    stage["data"] = [*stage["data"], entry]
+    if stage["task"]:
+        stage["task"] = [*stage["task"], relation.name]
+    stage |= overrides
+    return parse_recipe(document, "update")
+
+
+def _train_on(
+    classifier: Classifier,
+    recipe: Recipe,
+    old: Recipe,
+    relation: Relation,
+    rehearse: float,
+    context: RunContext,
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Go on training with the new task's texts; dev accuracy of every task before and after."""
+    from likewise.training.fit import fit
+
+    stage = label_stages(recipe)[-1][1]
+    known = load_stages(old, context=context)[-1]
+    fresh = load_stages(_alone(recipe, relation, stage), context=context)[-1]
+    train = [*fresh.train, *_rehearsed(known, rehearse, recipe.seed)]
+    sets: tuple[DevSet, ...] = (*known.dev, *fresh.dev)
+    score = label_scorer(sets, precision=context.precision)
+    model = classifier.model
+    model.learning = () if rehearse else (relation.name,)
+    before = score(model)
+    context.tell(
+        f"{len(fresh.train):,} texts of {relation.name}, {len(train) - len(fresh.train):,} rehearsed"
+    )
+    settings = build_settings(
+        stage, seed=recipe.seed, device=context.device, precision=context.precision, trackers=context.trackers
+    )
+    with tempfile.TemporaryDirectory(prefix="likewise-update-") as run:
+        fit(
+            model,
+            train,
+            settings=settings,
+            evaluate=score,
+            metric="score",
+            emit=context.emit,
+            resumable=False,
+            run=Path(run),
+        )
+    model.learning = ()
+    return before, score(model)
+
+
+def _alone(recipe: Recipe, relation: Relation, stage: LabelStageSpec) -> Recipe:
+    """The new task's own data, dev split off; what is filtered stays filtered."""
+    own = stage.model_copy(
+        update={"data": stage.data[-1:], "dev": (), "task": (relation.name,), "weights": {}}
+    )
+    return recipe.model_copy(update={"stage": (own,)})
+
+
+def _rehearsed(known: StageData, share: float, seed: int) -> list[Record]:
+    """A sample of the old tasks' training texts."""
+    count = round(share * len(known.train))
+    rows = sorted(random.Random(seed).sample(range(len(known.train)), count))
+    return [replace(known.train[row]) for row in rows]
+
+
+def _dev_numbers(stages: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The dev numbers of the epoch that was kept."""
+    last = stages[-1]
+    kept = [entry for entry in last["history"] if entry["step"] == last["best_step"]]
+    return {name: value for name, value in (kept or [{}])[0].items() if name != "step"}
