@@ -470,3 +470,48 @@ def test_updates_that_cannot_be_made_change_nothing(trained, here, tiny_encoder)
     code, said = here("update", "fixed", "speed.csv", "--task", "speed", "--output", "new")
     assert code
     assert "reads no labels" in said
+
+
+def test_joint_against_single_against_one_hot_against_untrained(tasks):
+    """The paper's comparison: all tasks at once, one by one, without label texts, without training."""
+    recipe = (tasks / "tasks.toml").read_text()
+    for name in ("mood", "place"):  # each file says which task it labels, so that tasks can be taken apart
+        for part in ("train", "dev"):
+            source = f'source = "{tasks}/{name}-{part}.csv"'
+            recipe = recipe.replace(source, f'{source}, columns = {{ {name} = "{name}" }}')
+    (tasks / "tasks.toml").write_text(recipe)
+    asked = [
+        f'[[task]]\nname = "{name}"\nfile = "{tasks}/{name}-dev.csv"\nmetric = "accuracy"\n'
+        f'relation = "{name}:{"|".join(kinds)}"\n'
+        for name, kinds in (("mood", MOOD), ("place", PLACE))
+    ]
+    (tasks / "suite.toml").write_text('name = "mine"\ntexts = 1\n' + "".join(asked))
+    (tasks / "compare.toml").write_text(
+        f"""
+name = "compare"
+recipe = "{tasks}/tasks.toml"
+suite = "{tasks}/suite.toml"
+sources = ["matcher"]
+seeds = [1]
+[[setting]]
+name = "joint"
+[[setting]]
+name = "single"
+each = "relation"
+[[setting]]
+name = "one-hot"
+set = {{ "stage.0.matcher" = "one-hot" }}
+[[setting]]
+name = "untrained"
+stages = 0
+"""
+    )
+    rows = {
+        row.setting: row
+        for row in likewise.experiment(tasks / "compare.toml", tasks / "cells", device="cpu").rows
+    }
+    assert rows["single"].models == 2
+    assert set(rows["single"].metrics) == {"mood", "place"}
+    for setting in ("joint", "one-hot"):
+        assert min(rows[setting].numbers[name][0] for name in ("mood", "place")) > 90
+    assert rows["untrained"].numbers["mood"][0] < 90

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from likewise.errors import Problem, RecipeError
-from likewise.recipes.schema import AnyStage, Recipe, StageSpec
+from likewise.recipes.schema import AnyStage, DataSpec, LabelStageSpec, Recipe, StageSpec
 
 
 def one_by_one(recipe: Recipe) -> dict[str, Recipe]:
@@ -11,9 +11,7 @@ def one_by_one(recipe: Recipe) -> dict[str, Recipe]:
 
     A stage that learns several relations keeps the one asked for; one without it is pre-training and stays.
     """
-    last = recipe.stage[-1]
-    objectives = last.objective if isinstance(last, StageSpec) else ()
-    wanted = list(dict.fromkeys(objective.relation for objective in objectives))
+    wanted = _learnt(recipe)
     if len(wanted) < 2:
         raise RecipeError(
             [
@@ -28,12 +26,35 @@ def one_by_one(recipe: Recipe) -> dict[str, Recipe]:
     for name in wanted:
         stages = tuple(_alone(stage, name, wanted) for stage in recipe.stage)
         used = {o.relation for stage in stages if isinstance(stage, StageSpec) for o in stage.objective}
+        used |= {task for stage in stages if isinstance(stage, LabelStageSpec) for task in stage.task}
         relations = {key: spec for key, spec in recipe.relation.items() if key in used}
         made[name] = recipe.model_copy(update={"stage": stages, "relation": relations})
     return made
 
 
+def _learnt(recipe: Recipe) -> list[str]:
+    """The relations of the last stage, each once."""
+    last = recipe.stage[-1]
+    if isinstance(last, LabelStageSpec):
+        return list(last.task or recipe.relation)
+    objectives = last.objective if isinstance(last, StageSpec) else ()
+    return list(dict.fromkeys(objective.relation for objective in objectives))
+
+
+def _one_task(stage: LabelStageSpec, name: str) -> LabelStageSpec:
+    """One task, and of the data what may label it."""
+
+    def mine(specs: tuple[DataSpec, ...]) -> tuple[DataSpec, ...]:
+        return tuple(spec for spec in specs if not spec.columns or name in spec.columns)
+
+    return stage.model_copy(
+        update={"task": (name,), "weights": {}, "data": mine(stage.data), "dev": mine(stage.dev)}
+    )
+
+
 def _alone(stage: AnyStage, name: str, wanted: list[str]) -> AnyStage:
+    if isinstance(stage, LabelStageSpec):
+        return _one_task(stage, name)
     if not isinstance(stage, StageSpec) or not any(
         objective.relation == name for objective in stage.objective
     ):

@@ -68,7 +68,7 @@ class Experiment(Part):
         default=(), description="seeds of the grid search; the first seed if empty"
     )
     suite: str = "sts7"
-    sources: tuple[Literal["cosine", "head"], ...] = ("cosine",)
+    sources: tuple[Literal["cosine", "head", "matcher"], ...] = ("cosine",)
     check: tuple[Check, ...] = ()
     baseline: str = Field(
         default="", description="setting that the others are tested against; the first if empty"

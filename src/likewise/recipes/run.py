@@ -183,9 +183,15 @@ def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
 
 def untrained(recipe: Recipe, context: RunContext) -> RunReport:
     """A recipe's encoder as it is, answering by the cosine."""
+    if label_stages(recipe):
+        encoder = start_encoder(recipe, prepared_stages(recipe, context=context), context)
+        stage = label_stages(recipe)[-1][1]
+        tasks = list(stage_relations(recipe, stage).values())
+        model = LabelModel(encoder, tasks, matcher="cosine", max_words=stage.max_words)
+        return RunReport(None, [], ready(model, {"name": recipe.name}, context.precision))
     frozen = start_frozen(recipe, cache(lambda: start_encoder(recipe, [], context)), context)
-    model = settled_model(frozen, (), precision=context.precision)
-    return RunReport(None, [], Predictor(model, {"name": recipe.name}, precision=context.precision))
+    settled = settled_model(frozen, (), precision=context.precision)
+    return RunReport(None, [], ready(settled, {"name": recipe.name}, context.precision))
 
 
 def frozen_stages(recipe: Recipe) -> list[tuple[int, ParallelStageSpec | RefineStageSpec]]:
