@@ -309,6 +309,7 @@ def test_a_second_run_neither_reads_the_files_nor_opens_the_encoder_before_it_tr
         train(world, "two", tell=told[1].append)
     assert (world / "two.run" / "stage-1" / "done.json").is_file()
     assert told[0] == told[1]
+    assert (world / "vectors" / "prepared").stat().st_mode & 0o777 == 0o700
     monkeypatch.undo()
     monkeypatch.setenv("LIKEWISE_CACHE", str(world / "vectors"))
     rated = world / "rated.csv"

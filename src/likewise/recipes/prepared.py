@@ -2,7 +2,8 @@
 
     CACHE/prepared/KEY.json    files with size and time, distinct texts, stages as rows of them
 
-KEY names all that decides which rows come out; a file that changed since makes them be read again.
+KEY names all that decides which rows come out; a file that changed since makes them be read again. The folder
+is the user's alone (mode 700), and `likewise cache clear` removes it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from likewise.data.parallel import ParallelText
 from likewise.data.parallel.reading import ReadReport
 from likewise.encoders.cache import default_folder
 from likewise.recipes.devscore import DevSet
-from likewise.recipes.schema import Recipe
+from likewise.recipes.schema import Recipe, VectorStageSpec
 from likewise.recipes.stages import StageData, load_stages, stage_relations
 from likewise.records import Record
 
@@ -52,7 +53,13 @@ _ROWS = (
 
 
 def prepared_stages(recipe: Recipe, *, context: RunContext) -> list[StageData]:
-    """The rows of every stage, as they were kept, or read and kept."""
+    """The rows of every stage, as they were kept, or read and kept.
+
+    Only for recipes over a frozen encoder: others train for so long that reading does not matter, and texts
+    are not copied without need.
+    """
+    if not any(isinstance(stage, VectorStageSpec) for stage in recipe.stage):
+        return load_stages(recipe, context=context)
     file = default_folder() / "prepared" / f"{_key(recipe, context)}.json"
     kept = None if context.tables else _find(file)
     if kept is not None:
@@ -107,7 +114,8 @@ def _find(file: Path) -> dict[str, Any] | None:
 
 
 def _keep(file: Path, document: dict[str, Any]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
+    # Texts of the user's: nobody else on this machine is to read them.
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_text_aside(file, json.dumps(document, ensure_ascii=False, separators=(",", ":")))
     newest = sorted(file.parent.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in newest[_KEPT:]:
