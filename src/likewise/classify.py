@@ -15,10 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from likewise.encoders.features import TextFeatures
 from likewise.encoders.inputs import check_texts
-from likewise.encoders.sentence import check_precision
-from likewise.encoders.vectors import DEFAULT_BUDGET, VectorCache, encode_texts
+from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding, encode_texts
 from likewise.errors import UsageError
 from likewise.methods.label_embedding import LabelModel, label_vectors, shorten
 from likewise.records import Relation
@@ -60,10 +58,7 @@ class Classifier:
     ) -> None:
         self.model = model.eval()
         self.about = dict(about or {})
-        self._precision = check_precision(precision)
-        self._token_budget = token_budget
-        self._features = TextFeatures(model.encoder)
-        self._cache = VectorCache(cache)
+        self._encoding = Encoding(model.encoder, precision=precision, token_budget=token_budget, kept=cache)
 
     @property
     def tasks(self) -> tuple[Relation, ...]:
@@ -82,19 +77,7 @@ class Classifier:
         many = [texts] if isinstance(texts, str) else list(texts)
         check_texts(many)
         short = [shorten(text, self.model.max_words) for text in many]
-        missing = self._cache.missing(short)
-        if missing:
-            made = encode_texts(
-                self.model.encoder,
-                missing,
-                precision=self._precision,
-                token_budget=self._token_budget,
-                features=self._features,
-                progress=progress,
-            )
-            self._cache.put(missing, made)
-            self._features.forget()
-        vectors = self._cache.take(short) if short else np.zeros((0, self._width()), dtype=np.float32)
+        vectors = self._encoding.recall(short, progress=progress)
         return vectors[0] if isinstance(texts, str) else vectors
 
     def classify(
@@ -126,7 +109,7 @@ class Classifier:
     def _label_vectors(self, task: Relation) -> torch.Tensor:
         ways = [(way, number) for number, ways in enumerate(task.label_texts) for way in ways]
         encoder = self.model.label_encoder or self.model.encoder
-        vectors = encode_texts(encoder, [way for way, _ in ways], precision=self._precision)
+        vectors = encode_texts(encoder, [way for way, _ in ways], precision=self._encoding.precision)
         return label_vectors(torch.from_numpy(vectors), torch.tensor([number for _, number in ways]))
 
     def wanted(
@@ -141,9 +124,6 @@ class Classifier:
         if not self.model.reads_labels:
             raise UsageError("this model has a fixed layer per task and cannot read labels; name a task")
         return new_task("labels", labels or ())
-
-    def _width(self) -> int:
-        return int(self.model.encoder.get_embedding_dimension() or 0)
 
 
 def new_task(name: str, labels: Sequence[str] | Mapping[str, str | Sequence[str]]) -> Relation:

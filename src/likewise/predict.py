@@ -12,10 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from likewise.encoders.cache import EmbeddingCache
-from likewise.encoders.features import TextFeatures
 from likewise.encoders.inputs import check_texts
-from likewise.encoders.sentence import check_precision, with_modules
-from likewise.encoders.vectors import DEFAULT_BUDGET, VectorCache, encode_texts
+from likewise.encoders.sentence import with_modules
+from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding
 from likewise.errors import UnknownNameError
 from likewise.methods.pairs import PairModel, objective_source
 from likewise.records import Relation
@@ -81,10 +80,7 @@ class Predictor:
     ) -> None:
         self.model = model.eval()
         self.about = dict(about or {})
-        self._precision = check_precision(precision)
-        self._token_budget = token_budget
-        self._features = TextFeatures(model.encoder)
-        self._cache = VectorCache(cache)
+        self._encoding = Encoding(model.encoder, precision=precision, token_budget=token_budget, kept=cache)
 
     @property
     def relations(self) -> tuple[Relation, ...]:
@@ -101,15 +97,7 @@ class Predictor:
         """Vectors of texts, N×d (d alone for one string); the same as SentenceTransformer gives."""
         many = [texts] if isinstance(texts, str) else list(texts)
         check_texts(many)
-        vectors = encode_texts(
-            self.model.encoder,
-            many,
-            precision=self._precision,
-            token_budget=self._token_budget,
-            features=self._features,
-            progress=progress,
-        )
-        self._features.forget()
+        vectors = self._encoding.encode(many, progress=progress)
         return vectors[0] if isinstance(texts, str) else vectors
 
     def views(
@@ -124,7 +112,9 @@ class Predictor:
             return {"model": self.encode(texts, progress=progress)}
         modules = list(self.model.encoder)
         base = with_modules(self.model.encoder, modules[: part.modules])
-        cache = EmbeddingCache.of(base, name=str(self.about.get("name", "")), precision=self._precision)
+        cache = EmbeddingCache.of(
+            base, name=str(self.about.get("name", "")), precision=self._encoding.precision
+        )
         raw = cache.matrix(texts, progress=progress)
         e = torch.from_numpy(np.ascontiguousarray(raw))
         after = _after(modules[part.modules :], e.to(self.model.encoder.device))
@@ -147,7 +137,6 @@ class Predictor:
         `source` asks for `cosine` or `head` where a relation has both.
         """
         rows = as_pairs(pairs, text_a=text_a, text_b=text_b)
-        check_texts([text for pair in rows for text in pair], name=_place_in_pairs)
         names = (
             [relation] if isinstance(relation, str) else list(relation or [r.name for r in self.relations])
         )
@@ -171,13 +160,9 @@ class Predictor:
         self, rows: Sequence[tuple[str, str]], progress: Callable[[int], None] | None
     ) -> tuple[torch.Tensor, torch.Tensor]:
         texts = [text for pair in rows for text in pair]
-        if not texts:
-            width = int(self.model.encoder.get_embedding_dimension() or 0)
-            return torch.zeros(0, width), torch.zeros(0, width)
-        missing = self._cache.missing(texts)
-        if missing:
-            self._cache.put(missing, self.encode(missing, progress=progress))
-        vectors = torch.from_numpy(self._cache.take(texts)).to(self.model.encoder.device)
+        check_texts(texts, name=_place_in_pairs)
+        found = self._encoding.recall(texts, progress=progress)
+        vectors = torch.from_numpy(found).to(self.model.encoder.device)
         return vectors[0::2], vectors[1::2]
 
 

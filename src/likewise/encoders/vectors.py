@@ -13,7 +13,7 @@ from torch import Tensor
 
 from likewise.data.batching import token_budget_batches
 from likewise.encoders.features import TextFeatures
-from likewise.encoders.sentence import autocast_settings
+from likewise.encoders.sentence import autocast_settings, check_precision
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -90,3 +90,42 @@ class VectorCache:
         while len(self._vectors) > self._capacity:
             self._vectors.popitem(last=False)
         return np.stack(rows)
+
+
+class Encoding:
+    """An encoder that answers: in token-budget batches, vectors of the latest texts kept."""
+
+    def __init__(
+        self,
+        encoder: SentenceTransformer,
+        *,
+        precision: str = "fp32",
+        token_budget: int = DEFAULT_BUDGET,
+        kept: int = 100_000,
+    ) -> None:
+        self._encoder, self._token_budget = encoder, token_budget
+        self.precision = check_precision(precision)
+        self._features = TextFeatures(encoder)
+        self._cache = VectorCache(kept)
+
+    def encode(self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None) -> Vectors:
+        """Vectors of texts, N×d, computed now."""
+        vectors = encode_texts(
+            self._encoder,
+            texts,
+            precision=self.precision,
+            token_budget=self._token_budget,
+            features=self._features,
+            progress=progress,
+        )
+        self._features.forget()
+        return vectors
+
+    def recall(self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None) -> Vectors:
+        """The same, of texts that may have been asked for before."""
+        if not texts:
+            return np.zeros((0, int(self._encoder.get_embedding_dimension() or 0)), dtype=np.float32)
+        missing = self._cache.missing(texts)
+        if missing:
+            self._cache.put(missing, self.encode(missing, progress=progress))
+        return self._cache.take(texts)
