@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from likewise.errors import Problem, RecipeError
-from likewise.recipes.schema import AnyStage, DataSpec, LabelStageSpec, Recipe, StageSpec
+from likewise.recipes.schema import Recipe
+from likewise.recipes.schema_parts import DataSpec
+from likewise.recipes.schema_stages import AnyStage, LabelStageSpec, StageSpec
 
 
 def one_by_one(recipe: Recipe) -> dict[str, Recipe]:

@@ -15,14 +15,9 @@ from likewise.heads import Layers
 from likewise.losses import make_loss
 from likewise.methods.pairs import Objective
 from likewise.methods.regression import check_zone
-from likewise.recipes.schema import (
-    EncoderSpec,
-    ObjectiveSpec,
-    Recipe,
-    RelationSpec,
-    StageSpec,
-    TrainedStageSpec,
-)
+from likewise.recipes.schema import Recipe
+from likewise.recipes.schema_parts import EncoderSpec, RelationSpec
+from likewise.recipes.schema_stages import ObjectiveSpec, StageSpec, TrainedStageSpec
 from likewise.records import Relation
 from likewise.training.settings import FitSettings
 

@@ -14,7 +14,7 @@ from likewise.evaluation.metrics import compute, get_metric
 from likewise.heads import CosineHead
 from likewise.losses import LOSSES
 from likewise.methods.pairs import PairModel
-from likewise.recipes.schema import StageSpec
+from likewise.recipes.schema_stages import StageSpec
 from likewise.records import Record, Relation, nearest_labels
 
 CORRELATIONS = ("spearman", "pearson")

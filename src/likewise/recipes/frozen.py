@@ -25,7 +25,7 @@ from likewise.losses import LOSSES, make_loss
 from likewise.methods.multilingual import CosineMap, FrozenPart, MeaningSplit, SplitLoss, language_parts
 from likewise.methods.pairs import Objective
 from likewise.recipes.devscore import DevSet
-from likewise.recipes.schema import ParallelStageSpec, RefineStageSpec, VectorStageSpec
+from likewise.recipes.schema_stages import ParallelStageSpec, RefineStageSpec, VectorStageSpec
 from likewise.recipes.stages import StageData
 from likewise.records import Record, Relation
 from likewise.training.parallel import ParallelTask, ParallelVectors

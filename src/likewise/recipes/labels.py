@@ -17,7 +17,8 @@ from likewise.recipes.build import build_settings
 from likewise.recipes.devscore import DevSet
 from likewise.recipes.plans import label_plan_lines
 from likewise.recipes.runfiles import Place, stage_report
-from likewise.recipes.schema import LabelStageSpec, Recipe
+from likewise.recipes.schema import Recipe
+from likewise.recipes.schema_stages import LabelStageSpec
 from likewise.recipes.stages import StageData, stage_relations
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from likewise.methods.label_embedding import LabelModel
 from likewise.methods.pairs import PairModel
 from likewise.recipes.build import build_settings
-from likewise.recipes.schema import LabelStageSpec, ParallelStageSpec, Recipe, RefineStageSpec, StageSpec
+from likewise.recipes.schema import Recipe
+from likewise.recipes.schema_stages import LabelStageSpec, ParallelStageSpec, RefineStageSpec, StageSpec
 from likewise.recipes.stages import StageData
 
 

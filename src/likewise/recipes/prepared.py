@@ -26,7 +26,8 @@ from likewise.data.parallel import ParallelText
 from likewise.data.parallel.reading import ReadReport
 from likewise.encoders.cache import default_folder
 from likewise.recipes.devscore import DevSet
-from likewise.recipes.schema import Recipe, VectorStageSpec
+from likewise.recipes.schema import Recipe
+from likewise.recipes.schema_stages import VectorStageSpec
 from likewise.recipes.stages import StageData, load_stages, stage_relations
 from likewise.records import Record
 

@@ -36,7 +36,8 @@ from likewise.recipes.labels import label_stages, run_labels, start_label_model
 from likewise.recipes.plans import frozen_plan_lines, label_plan_lines, plan_lines
 from likewise.recipes.prepared import prepared_stages
 from likewise.recipes.runfiles import Place, kept_stage, open_run, run_folders, stage_report
-from likewise.recipes.schema import ParallelStageSpec, Recipe, RefineStageSpec, StageSpec
+from likewise.recipes.schema import Recipe
+from likewise.recipes.schema_stages import ParallelStageSpec, RefineStageSpec, StageSpec
 from likewise.recipes.stages import StageData, stage_relations
 from likewise.training.state import FitEvent
 from likewise.versions import versions

@@ -15,13 +15,13 @@ from likewise.evaluation.leakage import filter_overlap
 from likewise.recipes.build import build_relations
 from likewise.recipes.devscore import DevSet
 from likewise.recipes.leakfilter import evaluation_sets, is_parallel, parallel_keys
-from likewise.recipes.schema import (
+from likewise.recipes.schema import Recipe
+from likewise.recipes.schema_parts import DataSpec
+from likewise.recipes.schema_stages import (
     AnyStage,
-    DataSpec,
     LabelStageSpec,
     ParallelSpec,
     ParallelStageSpec,
-    Recipe,
     StageSpec,
 )
 from likewise.recipes.sources import load_source

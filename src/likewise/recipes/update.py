@@ -21,7 +21,8 @@ from likewise.errors import ModelError, UsageError
 from likewise.recipes.build import build_settings
 from likewise.recipes.labels import label_scorer, label_stages
 from likewise.recipes.run import RunContext, run_recipe
-from likewise.recipes.schema import LabelStageSpec, Recipe, parse_recipe
+from likewise.recipes.schema import Recipe, parse_recipe
+from likewise.recipes.schema_stages import LabelStageSpec
 from likewise.recipes.stages import StageData, load_stages
 from likewise.records import Record, Relation
 

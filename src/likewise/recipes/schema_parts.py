@@ -1,0 +1,87 @@
+"""Parts of a recipe that stages and recipes are made of: relations, encoders, data entries."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+
+class Part(BaseModel):
+    """Base of all parts: unknown keys are errors, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RelationSpec(Part):
+    """One question: `lo` and `hi` if graded, `labels` if classes, `positions` too if they have an order."""
+
+    kind: Literal["graded", "ordered", "classes"] = "graded"
+    lo: float = 0.0
+    hi: float = 5.0
+    step: float = Field(default=1.0, gt=0)
+    labels: tuple[str, ...] = ()
+    positions: tuple[float, ...] = ()
+    metric: str = Field(default="", description="spearman, pearson, accuracy, …; chosen by kind if empty")
+    description: str = ""
+    texts: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="label → how it is said, one text or several; its name if left out"
+    )
+    corpus: str = Field(
+        default="", description="CORPUS/RELATION whose labels and texts it has: reuters46/topic"
+    )
+
+    @field_validator("texts", mode="before")
+    @classmethod
+    def _one_text_or_several(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {label: (ways,) if isinstance(ways, str) else ways for label, ways in value.items()}
+
+
+class EncoderSpec(Part):
+    """A pretrained checkpoint by name, word vectors under an LSTM or an average, or vectors of texts."""
+
+    kind: Literal["pretrained", "bilstm", "lstm", "average", "vectors"] = "pretrained"
+    name: str = Field(default="default", description="folder, hub id or 'default' (kind pretrained)")
+    vectors: str = Field(
+        default="",
+        description="bilstm, lstm, average: word vectors, folder or .txt/.vec file; vectors: an .npz",
+    )
+    hidden: int | None = Field(
+        default=None, gt=0, description="LSTM units per direction: 2048 for bilstm, 100 for lstm if empty"
+    )
+    peepholes: bool = Field(default=False, description="lstm: the gates see the cell, as the paper prints it")
+    start_deviation: float | None = Field(
+        default=None, gt=0, description="lstm: weights begin normal with this deviation; torch's own if empty"
+    )
+    train_vectors: bool = False
+    padding: Literal["safe", "infersent-v1"] = Field(
+        default="safe", description="BiLSTM: infersent-v1 lets zero padding take part in the max"
+    )
+    words: Literal["all", "data"] = Field(
+        default="all", description="vocabulary: all vectors, or words of the data"
+    )
+    max_length: int | None = Field(default=None, gt=2, description="tokens; longer texts are cut")
+    normalise: bool = Field(
+        default=True, description="keep the checkpoint's own Normalize module, if it has one"
+    )
+    prompt: str = Field(default="", description="put before every text, such as E5's 'query: '")
+
+
+class DataSpec(Part):
+    """Rated pairs: a file, a catalogue name such as stsb/train, or a hub id."""
+
+    source: str
+    text_a: str | None = None
+    text_b: str | None = None
+    columns: dict[str, str] = Field(
+        default_factory=dict, description="recipe relation → column or corpus relation"
+    )
+    rescale: bool = Field(default=True, description="map a corpus's own range onto the recipe relation's")
+    round: bool = Field(default=False, description="round graded values to the grid, halves to even")
+    weight: float = Field(default=1.0, gt=0, description="how often these rows are drawn, relative to others")
+    noise: float = Field(
+        default=0.0, ge=0, le=1, description="share of labels replaced by another, drawn by the seed"
+    )
+    limit: int | None = Field(default=None, gt=0, description="first rows only")
