@@ -366,6 +366,13 @@ set = {{ "stage.1.convolution" = 3 }}
         if (d := json.loads(f.read_text()))
     }
     assert stages["S1"][0] == stages["S2"][0] == stages["S2 + convolution"][0]
+    # Other texts under the same names are another first stage.
+    text = world / "text.de.en"
+    text.write_text(text.read_text().replace("guitar", "bread"))
+    for cell in (world / "cells").glob("*.json"):
+        cell.unlink()
+    experiment(world / "grid.toml", world / "cells", device="cpu")
+    assert len([path for path in (world / "cells" / "stages").iterdir() if path.is_dir()]) == 6
 
 
 def test_a_run_that_died_goes_on_as_if_nothing_had_happened(world, monkeypatch):

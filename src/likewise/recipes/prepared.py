@@ -30,6 +30,7 @@ from likewise.recipes.schema import Recipe
 from likewise.recipes.schema_stages import VectorStageSpec
 from likewise.recipes.stages import StageData, load_stages, stage_relations
 from likewise.records import Record
+from likewise.versions import versions
 
 if TYPE_CHECKING:
     from likewise.recipes.run import RunContext
@@ -95,7 +96,7 @@ def _key(recipe: Recipe, context: RunContext) -> str:
     relations = {name: spec.model_dump(mode="json") for name, spec in recipe.relation.items()}
     home = str(context.data_dir or os.environ.get(DATA_VARIABLE, ""))
     seed = recipe.seed if _draws(recipe) else None
-    parts = [_FORMAT, stages, relations, recipe.hold_out, seed, home, os.getcwd()]
+    parts = [_FORMAT, versions()["likewise"], stages, relations, recipe.hold_out, seed, home, os.getcwd()]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:24]
 
 

@@ -341,7 +341,8 @@ def _run_frozen_stages(
         for line in frozen_plan_lines(recipe, number, stage, data):
             context.tell(line)
         shared: dict[str, Any] = {"seed": recipe.seed, "tell": context.tell, "emit": context.emit}
-        with kept_stage(recipe, number, place, context) as options:
+        known = frozen.cache.fingerprint
+        with kept_stage(recipe, stages[: number + 1], place, context, encoder=known) as options:
             if isinstance(stage, ParallelStageSpec):
                 report = run_parallel(frozen, stage, data, **shared, **options)
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -38,35 +38,48 @@ class Place:
 
 
 @contextmanager
-def kept_stage(recipe: Recipe, number: int, place: Place, context: RunContext) -> Iterator[dict[str, Any]]:
-    """Where a stage over a frozen encoder leaves its files: with its run, or where others find them.
+def kept_stage(
+    recipe: Recipe,
+    stages: Sequence[StageData],
+    place: Place,
+    context: RunContext,
+    *,
+    encoder: str,
+) -> Iterator[dict[str, Any]]:
+    """Where the last of these stages leaves its files: with its run, or where others find them.
 
+    Others are those whose stages up to this one have the same keys, rows and encoder (its fingerprint).
     Runs side by side that need the same stage wait for the first of them.
     """
+    number = len(stages) - 1
     if context.kept_stages is None:
         yield {**place.options(number), "resumable": place.resumable}
         return
     context.kept_stages.mkdir(parents=True, exist_ok=True)
-    folder = context.kept_stages / _begins_with(recipe, number, context.precision)
+    rows = [_row_prints(data) for data in stages]
+    folder = context.kept_stages / _begins_with(recipe, number, [context.precision, encoder, rows])
     with FileLock(f"{folder}.lock"):
         yield {"run": folder, "resume": True, "resumable": True}
 
 
-def _begins_with(recipe: Recipe, number: int, precision: str) -> str:
+def _begins_with(recipe: Recipe, number: int, beside: Sequence[object]) -> str:
     """A name for everything that the first stages of a recipe depend on."""
     # Without defaults: a recipe key that a later version adds leaves kept stages valid.
     document = recipe.model_dump(
         mode="json", exclude={"name", "description", "evaluation"}, exclude_defaults=True
     )
     document["stage"] = document["stage"][: number + 1]
-    return hashlib.sha256(json.dumps([document, precision], sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps([document, *beside], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def stage_report(name: str, report: FitReport, data: StageData) -> dict[str, Any]:
     """What a stage did, and on which rows."""
+    return {"name": name, **asdict(report), "leakage": data.leakage, "fingerprints": _row_prints(data)}
+
+
+def _row_prints(data: StageData) -> dict[str, str]:
     prints = {entry.name: _fingerprint(entry) for entry in (DevSet("train", data.train), *data.dev)}
-    prints |= {text.name: _parallel_fingerprint(text) for text in data.parallel}
-    return {"name": name, **asdict(report), "leakage": data.leakage, "fingerprints": prints}
+    return prints | {text.name: _parallel_fingerprint(text) for text in data.parallel}
 
 
 def _parallel_fingerprint(text: ParallelText) -> str:

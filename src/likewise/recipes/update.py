@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -203,7 +203,7 @@ def _rehearsed(known: StageData, share: float, seed: int) -> list[Record]:
     """A sample of the old tasks' training texts."""
     count = round(share * len(known.train))
     rows = sorted(random.Random(seed).sample(range(len(known.train)), count))
-    return [replace(known.train[row]) for row in rows]
+    return [known.train[row] for row in rows]
 
 
 def _dev_numbers(stages: Sequence[Mapping[str, Any]]) -> dict[str, float]:
