@@ -1,6 +1,8 @@
-"""A recipe taken apart: one recipe per relation, for the settings that train each relation alone."""
+"""A recipe taken apart: some of its relations alone, for the settings that train fewer than all."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from likewise.errors import Problem, RecipeError
 from likewise.recipes.schema import Recipe
@@ -9,11 +11,8 @@ from likewise.recipes.schema_stages import AnyStage, LabelStageSpec, StageSpec
 
 
 def one_by_one(recipe: Recipe) -> dict[str, Recipe]:
-    """Per relation of the last stage a recipe that learns it alone; stages about other relations stay.
-
-    A stage that learns several relations keeps the one asked for; one without it is pre-training and stays.
-    """
-    wanted = _learnt(recipe)
+    """Per relation of the last stage a recipe that learns it alone."""
+    wanted = learnt(recipe)
     if len(wanted) < 2:
         raise RecipeError(
             [
@@ -24,17 +23,23 @@ def one_by_one(recipe: Recipe) -> dict[str, Recipe]:
                 )
             ]
         )
-    made = {}
-    for name in wanted:
-        stages = tuple(_alone(stage, name, wanted) for stage in recipe.stage)
-        used = {o.relation for stage in stages if isinstance(stage, StageSpec) for o in stage.objective}
-        used |= {task for stage in stages if isinstance(stage, LabelStageSpec) for task in stage.task}
-        relations = {key: spec for key, spec in recipe.relation.items() if key in used}
-        made[name] = recipe.model_copy(update={"stage": stages, "relation": relations})
-    return made
+    return {name: only(recipe, [name]) for name in wanted}
 
 
-def _learnt(recipe: Recipe) -> list[str]:
+def only(recipe: Recipe, names: Collection[str]) -> Recipe:
+    """The recipe of some relations of the last stage; stages about other relations stay.
+
+    A stage that learns several relations keeps those asked for; one without any is pre-training and stays.
+    """
+    wanted = learnt(recipe)
+    stages = tuple(_part(stage, names, wanted) for stage in recipe.stage)
+    used = {o.relation for stage in stages if isinstance(stage, StageSpec) for o in stage.objective}
+    used |= {task for stage in stages if isinstance(stage, LabelStageSpec) for task in stage.task}
+    relations = {key: spec for key, spec in recipe.relation.items() if key in used}
+    return recipe.model_copy(update={"stage": stages, "relation": relations})
+
+
+def learnt(recipe: Recipe) -> list[str]:
     """The relations of the last stage, each once."""
     last = recipe.stage[-1]
     if isinstance(last, LabelStageSpec):
@@ -43,25 +48,27 @@ def _learnt(recipe: Recipe) -> list[str]:
     return list(dict.fromkeys(objective.relation for objective in objectives))
 
 
-def _one_task(stage: LabelStageSpec, name: str) -> LabelStageSpec:
-    """One task, and of the data what may label it."""
+def _part(stage: AnyStage, names: Collection[str], wanted: Collection[str]) -> AnyStage:
+    if isinstance(stage, LabelStageSpec):
+        return _some_tasks(stage, names, wanted)
+    if not isinstance(stage, StageSpec) or not any(o.relation in names for o in stage.objective):
+        return stage
+    kept = tuple(o for o in stage.objective if o.relation in names or o.relation not in wanted)
+    if len(kept) > 1:
+        return stage.model_copy(update={"objective": kept})
+    # A weight is a share against the others; alone it would only rescale the loss.
+    alone = kept[0].model_copy(update={"weight": 1.0})
+    return stage.model_copy(update={"objective": (alone,), "schedule": "single"})
+
+
+def _some_tasks(stage: LabelStageSpec, names: Collection[str], wanted: Collection[str]) -> LabelStageSpec:
+    """Some tasks, and of the data what may label them."""
 
     def mine(specs: tuple[DataSpec, ...]) -> tuple[DataSpec, ...]:
-        return tuple(spec for spec in specs if not spec.columns or name in spec.columns)
+        return tuple(spec for spec in specs if not spec.columns or not set(names).isdisjoint(spec.columns))
 
+    tasks = tuple(name for name in wanted if name in names)
+    weights = {name: weight for name, weight in stage.weights.items() if len(tasks) > 1 and name in tasks}
     return stage.model_copy(
-        update={"task": (name,), "weights": {}, "data": mine(stage.data), "dev": mine(stage.dev)}
+        update={"task": tasks, "weights": weights, "data": mine(stage.data), "dev": mine(stage.dev)}
     )
-
-
-def _alone(stage: AnyStage, name: str, wanted: list[str]) -> AnyStage:
-    if isinstance(stage, LabelStageSpec):
-        return _one_task(stage, name)
-    if not isinstance(stage, StageSpec) or not any(
-        objective.relation == name for objective in stage.objective
-    ):
-        return stage
-    kept = tuple(o for o in stage.objective if o.relation == name or o.relation not in wanted)
-    if len(kept) == 1:  # a weight is a share against the others; alone it would only rescale the loss
-        kept = (kept[0].model_copy(update={"weight": 1.0}),)
-    return stage.model_copy(update={"objective": kept, "schedule": "single"})
