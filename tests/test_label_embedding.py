@@ -472,8 +472,9 @@ def test_updates_that_cannot_be_made_change_nothing(trained, here, tiny_encoder)
     assert "reads no labels" in said
 
 
-def test_joint_against_single_against_one_hot_against_untrained(tasks):
-    """The paper's comparison: all tasks at once, one by one, without label texts, without training."""
+@pytest.fixture
+def comparison(tasks):
+    """An experiment over both tasks, without settings: recipe and suite stand in it."""
     recipe = (tasks / "tasks.toml").read_text()
     for name in ("mood", "place"):  # each file says which task it labels, so that tasks can be taken apart
         for part in ("train", "dev"):
@@ -486,13 +487,24 @@ def test_joint_against_single_against_one_hot_against_untrained(tasks):
         for name, kinds in (("mood", MOOD), ("place", PLACE))
     ]
     (tasks / "suite.toml").write_text('name = "mine"\ntexts = 1\n' + "".join(asked))
-    (tasks / "compare.toml").write_text(
-        f"""
+    return f"""
 name = "compare"
 recipe = "{tasks}/tasks.toml"
 suite = "{tasks}/suite.toml"
 sources = ["matcher"]
 seeds = [1]
+"""
+
+
+def rows_of(folder, experiment):
+    (folder / "compare.toml").write_text(experiment)
+    result = likewise.experiment(folder / "compare.toml", folder / "cells", device="cpu")
+    return {row.setting: row for row in result.rows}
+
+
+def test_joint_against_single_against_one_hot_against_untrained(tasks, comparison):
+    """The paper's comparison: all tasks at once, one by one, without label texts, without training."""
+    settings = """
 [[setting]]
 name = "joint"
 [[setting]]
@@ -500,18 +512,51 @@ name = "single"
 each = "relation"
 [[setting]]
 name = "one-hot"
-set = {{ "stage.0.matcher" = "one-hot" }}
+set = { "stage.0.matcher" = "one-hot" }
 [[setting]]
 name = "untrained"
 stages = 0
 """
-    )
-    rows = {
-        row.setting: row
-        for row in likewise.experiment(tasks / "compare.toml", tasks / "cells", device="cpu").rows
-    }
+    rows = rows_of(tasks, comparison + settings)
     assert rows["single"].models == 2
     assert set(rows["single"].metrics) == {"mood", "place"}
     for setting in ("joint", "one-hot"):
         assert min(rows[setting].numbers[name][0] for name in ("mood", "place")) > 90
     assert rows["untrained"].numbers["mood"][0] < 90
+
+
+def test_a_task_that_comes_later_is_measured_before_and_after(tasks, comparison):
+    """Table 4's comparison: without the task, its labels named, trained on, all tasks from the start."""
+    modes = {
+        "before": 'mode = "before"',
+        "zero": 'mode = "zero"',
+        "hot": 'mode = "hot"',
+        "rehearsed": 'mode = "hot", rehearse = 0.5',
+        "hot, no encoder": 'mode = "hot", set = { freeze = ["encoder"] }',
+    }
+    settings = "".join(
+        f'[[setting]]\nname = "{name}"\nadd = {{ task = "place", {mode} }}\n' for name, mode in modes.items()
+    )
+    rows = rows_of(tasks, comparison + '[base]\n"stage.0.epochs" = 20\n' + settings)
+    assert set(rows["before"].metrics) == {"mood"}
+    assert rows["zero"].numbers["mood"] == rows["before"].numbers["mood"]
+    assert rows["hot"].numbers["place"][0] > max(90, rows["zero"].numbers["place"][0])
+    assert rows["rehearsed"].numbers["mood"][0] > 90
+    assert rows["hot, no encoder"].numbers != rows["hot"].numbers
+    # The model before is trained once; what an update costs is told apart from it.
+    assert len([p for p in (tasks / "cells" / "models").iterdir() if p.is_dir()]) == 1
+    assert rows["hot"].steps < rows["rehearsed"].steps
+    assert rows["zero"].fit_seconds == rows["before"].fit_seconds
+
+
+@pytest.mark.parametrize(
+    ("add", "said"),
+    [
+        ('{ task = "speed", mode = "zero" }', "speed"),
+        ('{ task = "place", mode = "warm" }', "warm"),
+        ('{ task = "place", mode = "hot", rehearse = 2 }', "rehearse"),
+    ],
+)
+def test_a_task_that_cannot_come_later_is_named(tasks, comparison, add, said):
+    with pytest.raises(LikewiseError, match=said):
+        rows_of(tasks, comparison + f'[[setting]]\nname = "x"\nadd = {add}\n')

@@ -19,13 +19,14 @@ import numpy as np
 
 from likewise.data import write_json_aside
 from likewise.errors import EvaluationError
+from likewise.experiments.schema import Added
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     """What is run, and where. `recipe` is the whole recipe, overrides and seed applied.
 
-    A `raw` cell measures the recipe's encoder as it is.
+    A `raw` cell measures the recipe's encoder as it is; `add` names a task that is added after training.
     """
 
     setting: str
@@ -40,6 +41,7 @@ class Cell:
     precision: str
     data_dir: str | None
     raw: bool = False
+    add: Mapping[str, Any] | None = None
 
     @property
     def key(self) -> str:
@@ -48,7 +50,7 @@ class Cell:
         Experiments that share a folder share the cells that are the same training, whatever they call it.
         """
         aside = ("setting", "overrides", "data_dir", "device")
-        content = {k: v for k, v in asdict(self).items() if k not in aside and (k != "raw" or v)}
+        content = {k: v for k, v in asdict(self).items() if k not in aside and (k not in ("raw", "add") or v)}
         digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
         stem = "".join(c if c.isalnum() else "-" for c in str(self.recipe["name"]).lower()).strip("-")[:40]
         return f"{stem}-{digest}-s{self.seed}"
@@ -58,6 +60,7 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     """Train and measure one cell; the file is written last, so an interrupted cell leaves none."""
     import torch
 
+    from likewise.experiments.added import run_with_added
     from likewise.recipes.run import RunContext, run_recipe, untrained
     from likewise.recipes.schema import parse_recipe
     from likewise.versions import versions
@@ -77,7 +80,12 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     )
     output = folder / f"{cell.key}-model" if _keep_models() else None
     try:
-        report = untrained(recipe, context) if cell.raw else run_recipe(recipe, output, context=context)
+        if cell.raw:
+            report = untrained(recipe, context)
+        elif cell.add:
+            report = run_with_added(recipe, Added(**cell.add), folder / "models", context=context)
+        else:
+            report = run_recipe(recipe, output, context=context)
     except torch.OutOfMemoryError as error:
         raise EvaluationError(
             "the GPU has no memory left; run fewer cells side by side (--workers)"

@@ -63,6 +63,7 @@ class Plan:
                 self._precision,
                 self._data_dir,
                 raw=setting.stages == 0,
+                add=None if setting.add is None else setting.add.model_dump(exclude_defaults=True),
             )
             for part, one in parts.items()
         ]

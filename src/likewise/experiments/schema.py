@@ -18,6 +18,15 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class Added(Part):
+    """A task of the recipe that is left out at first, and how the trained model is given it."""
+
+    task: str
+    mode: Literal["before", "zero", "hot"] = Field(description="before: not at all")
+    rehearse: float = Field(default=0.0, ge=0, le=1, description="share of the old texts shown again (hot)")
+    set: dict[str, Any] = Field(default_factory=dict, description="key of the stage → value while it is hot")
+
+
 class Setting(Part):
     """One row of the table: a name and what it changes in the recipe."""
 
@@ -33,6 +42,7 @@ class Setting(Part):
     each: Literal["relation"] | None = Field(
         default=None, description="'relation': one model per relation instead of one for all"
     )
+    add: Added | None = Field(default=None, description="a task that comes later, for label recipes")
 
 
 class Start(Part):

@@ -21,6 +21,7 @@ from likewise.errors import ModelError, UsageError
 from likewise.recipes.build import build_settings
 from likewise.recipes.labels import label_scorer, label_stages
 from likewise.recipes.run import RunContext, run_recipe
+from likewise.recipes.runfiles import stage_report
 from likewise.recipes.schema import Recipe, parse_recipe
 from likewise.recipes.schema_stages import LabelStageSpec
 from likewise.recipes.stages import StageData, load_stages
@@ -58,6 +59,15 @@ class UpdateReport:
     classifier: Classifier
 
 
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """Dev accuracy of every task before and after training on a new one, and what the training reports."""
+
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    report: Mapping[str, Any]
+
+
 def update_model(
     model: str | Path,
     task: NewTask,
@@ -84,13 +94,13 @@ def update_model(
     relation = _relation(task, classifier)
     recipe = _with_task(old, relation, task, overrides or {})
     if mode == "cold":
-        found = run_recipe(recipe, target, context=context, overwrite=overwrite)
-        return UpdateReport(target, mode, {}, _dev_numbers(found.stages), found.predictor)
-    before: dict[str, float] = {}
-    after: dict[str, float] = {}
-    classifier.model.set_tasks([*classifier.tasks, relation], classifier.model.weights)
+        anew = run_recipe(recipe, target, context=context, overwrite=overwrite)
+        return UpdateReport(target, mode, {}, _dev_numbers(anew.stages), anew.predictor)
+    add_labels(classifier, relation)
+    found = Trained({}, {}, {})
     if mode == "hot":
-        before, after = _train_on(classifier, recipe, old, relation, rehearse, context)
+        own = _alone(recipe, relation, label_stages(recipe)[-1][1])
+        found = train_on(classifier, relation, own, old, rehearse=rehearse, context=context)
     about = {**classifier.about, "recipe": recipe.model_dump(mode="json"), "update": mode}
     save_model(
         classifier.model,
@@ -98,7 +108,7 @@ def update_model(
         about={k: v for k, v in about.items() if k in ("recipe", "method", "name", "stages", "update")},
         overwrite=overwrite,
     )
-    return UpdateReport(target, mode, before, after, classifier)
+    return UpdateReport(target, mode, found.before, found.after, classifier)
 
 
 def _recipe_of(classifier: Classifier, model: str | Path) -> Recipe:
@@ -150,21 +160,30 @@ def _with_task(old: Recipe, relation: Relation, task: NewTask, overrides: Mappin
     return parse_recipe(document, "update")
 
 
-def _train_on(
+def add_labels(classifier: Classifier, relation: Relation) -> None:
+    """Name a task's labels to a model; no parameter changes."""
+    classifier.model.set_tasks([*classifier.tasks, relation], classifier.model.weights)
+
+
+def train_on(
     classifier: Classifier,
-    recipe: Recipe,
-    old: Recipe,
     relation: Relation,
+    own: Recipe,
+    old: Recipe,
+    *,
     rehearse: float,
     context: RunContext,
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Go on training with the new task's texts; dev accuracy of every task before and after."""
+) -> Trained:
+    """Go on training with a task whose labels were named; `own` is its recipe, `old` that of the model.
+
+    The old tasks' dev texts are looked at too: what is forgotten counts when the epoch is chosen.
+    """
     from likewise.training.fit import fit
 
-    stage = label_stages(recipe)[-1][1]
+    stage = label_stages(own)[-1][1]
     known = load_stages(old, context=context)[-1]
-    fresh = load_stages(_alone(recipe, relation, stage), context=context)[-1]
-    train = [*fresh.train, *_rehearsed(known, rehearse, recipe.seed)]
+    fresh = load_stages(own, context=context)[-1]
+    train = [*fresh.train, *_rehearsed(known, rehearse, own.seed)]
     sets: tuple[DevSet, ...] = (*known.dev, *fresh.dev)
     score = label_scorer(sets, precision=context.precision)
     model = classifier.model
@@ -174,10 +193,10 @@ def _train_on(
         f"{len(fresh.train):,} texts of {relation.name}, {len(train) - len(fresh.train):,} rehearsed"
     )
     settings = build_settings(
-        stage, seed=recipe.seed, device=context.device, precision=context.precision, trackers=context.trackers
+        stage, seed=own.seed, device=context.device, precision=context.precision, trackers=context.trackers
     )
     with tempfile.TemporaryDirectory(prefix="likewise-update-") as run:
-        fit(
+        report = fit(
             model,
             train,
             settings=settings,
@@ -188,7 +207,7 @@ def _train_on(
             run=Path(run),
         )
     model.learning = ()
-    return before, score(model)
+    return Trained(before, score(model), stage_report(f"hot {relation.name}", report, fresh))
 
 
 def _alone(recipe: Recipe, relation: Relation, stage: LabelStageSpec) -> Recipe:
