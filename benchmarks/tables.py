@@ -434,6 +434,50 @@ def advice(name: str) -> str:
     return markdown(["start", "relation", "choose", "joint − single", "because"], rows)
 
 
+def affinity(name: str) -> str:
+    """The task-by-task gain matrix of every report."""
+    from likewise.experiments.affinity_tables import matrix_table
+
+    return affinity_parts(name, matrix_table)
+
+
+def affinity_pairs(name: str) -> str:
+    """Mean gain of two tasks over the baseline, one alone on the diagonal: the paper's last graph."""
+    from likewise.experiments.affinity_tables import pairs_table
+
+    return affinity_parts(name, pairs_table)
+
+
+def affinity_sets(name: str) -> str:
+    """The gain of every task in every set of tasks."""
+    from likewise.experiments.affinity_tables import sets_table
+
+    return affinity_parts(name, sets_table)
+
+
+def affinity_together(name: str) -> str:
+    """What 1, 2, … tasks in one model reach, and gain over one task and over the baseline."""
+    from likewise.experiments.affinity_tables import together_table
+
+    return affinity_parts(name, together_table)
+
+
+def affinity_parts(name: str, table: Callable[..., Any]) -> str:
+    """One table per report of an experiment; each under its name where there are several."""
+    from pydantic import TypeAdapter
+
+    from likewise.experiments.affinity import AffinityReport
+    from likewise.experiments.affinity_tables import bold_gain
+
+    reports = TypeAdapter(list[AffinityReport]).validate_python(read(name)["affinity"])
+    parts = []
+    for report in reports:
+        header, rows = table(report, bold_gain)
+        title = f"{report.start} {report.setting}".strip()
+        parts.append((f"**{title}**\n\n" if len(reports) > 1 else "") + markdown(list(header), rows))
+    return "\n".join(parts)
+
+
 def relations() -> str:
     """The README's table: several relations by one model, against the papers' best."""
     best = published_rows("relations-best")
@@ -455,6 +499,36 @@ def relations() -> str:
     return markdown(["data", "relations", "encoder", "one model", "best published", "seeds"], rows)
 
 
+SCENARIOS = ("cardinality", "domain", "objective")
+
+
+def classification(ending: str) -> str:
+    """All three scenarios of label embedding in one table: accuracy, and the mean difference to the baseline.
+
+    `ending` names the class of encoders: "-lstm", or "-" for sentence encoders.
+    """
+    results = [read(f"labels-{scenario}{ending.removesuffix('-')}") for scenario in SCENARIOS]
+    columns = [list(result["settings"][0]["metrics"]) for result in results]
+    by_name = [{setting["setting"]: setting for setting in result["settings"]} for result in results]
+    rows = []
+    for name in by_name[0]:
+        if not all(name in settings for settings in by_name):
+            continue
+        chosen = [settings[name] for settings in by_name]
+        cells = [printed(s, column) for s, names in zip(chosen, columns, strict=True) for column in names]
+        gains = [
+            setting["mean"][column] - settings[result["baseline"]]["mean"][column]
+            for setting, settings, result, names in zip(chosen, by_name, results, columns, strict=True)
+            for column in names
+        ]
+        alone = all(name == result["baseline"] for result in results)
+        average = "–" if alone else f"{sum(gains) / len(gains):+.1f}"
+        rows.append([name, *cells, average, str(len(chosen[0]["seeds"]))])
+    rows += [[f"paper: {label}", *cells, ""] for label, cells in published_rows("labels").items()]
+    header = [column for names in columns for column in names]
+    return markdown(["setting", *header, "average gain", "seeds"], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "headline": headline,
     "language-means": language_means,
@@ -467,7 +541,12 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 FAMILIES: dict[str, Callable[[str], str]] = {
     "advice": advice,
+    "affinity": affinity,
+    "affinity-pairs": affinity_pairs,
+    "affinity-sets": affinity_sets,
+    "affinity-together": affinity_together,
     "by-start": by_start,
+    "classification": classification,
     "cost": cost,
     "experiment": experiment,
     "language-grid": language_grid,

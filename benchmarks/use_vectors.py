@@ -15,6 +15,9 @@ import tomllib
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+# Processes side by side, one thread each; numpy reads this when it is imported.
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 import numpy as np
 
 from likewise.data import load
@@ -39,7 +42,6 @@ def main() -> None:
     texts = sorted(wanted_texts(), key=len)
     blocks = [texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK)]
     vectors, started = [], time.monotonic()
-    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
     with ProcessPoolExecutor(arguments.workers) as pool:
         for number, made in enumerate(pool.map(encode, blocks), 1):
             vectors.append(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import shutil
@@ -13,16 +14,19 @@ import torch
 
 import likewise
 from likewise.encoders.sentence import load_encoder
+from likewise.encoders.words import split_words
 from likewise.errors import DataError, LikewiseError, ModelError, RecipeError, UsageError
 from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
 from likewise.matchers import MATCHERS, make_matcher
 from likewise.methods.label_embedding import LabelModel, label_loss, label_vectors, shorten
-from likewise.recipes.build import build_relations
+from likewise.recipes.build import build_encoder, build_relations
 from likewise.recipes.reading import read_recipe, shipped_document
 from likewise.recipes.schema import parse_recipe
+from likewise.recipes.schema_parts import EncoderSpec
 from likewise.records import Relation
 from likewise.training.label_steps import take_turns
+from tests.conftest import WORDS
 
 MOOD = {"praise": ["sings", "plays guitar", "reads a book"], "complaint": ["sleeps", "no never", "not or"]}
 MOOD_RELATION = Relation.classes("mood", list(MOOD))
@@ -47,6 +51,16 @@ def test_interaction_is_linear_in_the_four_parts():
     x, y = torch.randn(2, 3), torch.randn(2, 3)
     parts = torch.cat([x[1], y[0], (x[1] - y[0]).abs(), x[1] * y[0]])
     torch.testing.assert_close(matcher(x, y)[1, 0], matcher.linear(parts)[0])
+
+
+def test_concat_mlp_sees_texts_however_short_their_vectors_are():
+    """With short vectors tanh is linear, and a linear layer ranks the labels alike for every text."""
+    torch.manual_seed(1)
+    matcher = make_matcher("concat-mlp", 32)
+    x, y = torch.randn(64, 32), torch.randn(2, 32)
+    margins = [(scores[:, 0] - scores[:, 1]).std() for scores in (matcher(x, y), matcher(0.01 * x, 0.01 * y))]
+    torch.testing.assert_close(margins[0], margins[1])
+    assert margins[0] > 0.01
 
 
 def test_an_unknown_matcher_is_refused_by_name():
@@ -305,6 +319,36 @@ def test_the_papers_lstm_learns_both_tasks_and_survives_saving(tasks, peepholes)
     assert accuracy(again, tasks, "place") == accuracy(model, tasks, "place")
 
 
+@pytest.mark.parametrize("kind", ["lstm", "average"])
+def test_dropout_acts_in_training_alone_and_leaves_no_trace_in_the_folder(tmp_path, kind):
+    vectors = tmp_path / "words"
+    vectors.mkdir()
+    (vectors / "words.txt").write_text("one\ntwo\nthree\n")
+    np.save(vectors / "vectors.npy", np.ones((3, 8), dtype="float32"))
+    spec = EncoderSpec(kind=kind, vectors=str(vectors), hidden=8 if kind == "lstm" else None, dropout=0.5)
+    encoder = build_encoder(spec, device="cpu", seed=1, words=None)
+    features = encoder.preprocess(["one two three"])
+    key = "token_embeddings" if kind == "lstm" else "sentence_embedding"
+
+    def looked_up():
+        return encoder[0](dict(features))[key].detach()
+
+    encoder.eval()
+    plain = looked_up()
+    assert torch.equal(plain, looked_up())
+    encoder.train()
+    torch.manual_seed(1)
+    dropped = looked_up()
+    kept = dropped[plain != 0] != 0
+    assert 0 < kept.float().mean() < 1
+    torch.testing.assert_close(dropped[dropped != 0], 2 * plain[dropped != 0])
+    assert not torch.equal(dropped, looked_up())
+    encoder.save(str(tmp_path / "saved"))
+    again = load_encoder(tmp_path / "saved", device="cpu")
+    again.train()
+    assert torch.equal(again[0](dict(features))[key], plain)
+
+
 def test_a_file_of_texts_is_classified_on_the_command_line(tasks, here):
     train(tasks, "model")
     (tasks / "mail.csv").write_text("id,text\n1,the man sings 3\n2,a woman sleeps 1\n")
@@ -314,7 +358,7 @@ def test_a_file_of_texts_is_classified_on_the_command_line(tasks, here):
     lines = (tasks / "sorted.csv").read_text().splitlines()
     assert lines[0] == "id,text,mood,p(praise),p(complaint)"
     assert [line.split(",")[2] for line in lines[1:]] == ["praise", "complaint"]
-    labels = "praise | thanks, complaint"
+    labels = "praise | sings, complaint"
     _, said = here("classify", "the man sings 3", "--model", "model", "--labels", labels, "--json")
     answer = json.loads(said[said.index("{") :])
     assert set(answer["probabilities"]) == {"praise", "complaint"}
@@ -347,6 +391,13 @@ def test_a_suite_of_texts_is_answered_by_the_matcher(tasks):
         likewise.evaluate(model, "sts7", log=False)
 
 
+def say_in_tiny_words(document):
+    """Labels that the tiny encoder can tell apart: it knows none of their own words."""
+    words = [" ".join(pair) for pair in itertools.permutations(WORDS[:10], 2)]
+    for name, relation in build_relations(parse_recipe(document, "x")).items():
+        document["relation"][name]["texts"] = dict(zip(relation.labels, words, strict=False))
+
+
 @pytest.mark.parametrize("scenario", ["cardinality", "domain", "objective"])
 @pytest.mark.parametrize("kind", ["", "-lstm"])
 def test_shipped_recipes_train_on_tiny_data(tasks, tiny_encoder, scenario, kind):
@@ -354,11 +405,19 @@ def test_shipped_recipes_train_on_tiny_data(tasks, tiny_encoder, scenario, kind)
     if kind:
         vectors = tasks / "words"
         vectors.mkdir()
-        (vectors / "words.txt").write_text("the\nman\nwoman\nsings\nsleeps\nnegative\npositive\n")
-        np.save(vectors / "vectors.npy", np.random.default_rng(1).normal(size=(7, 8)).astype("float32"))
+        said = [
+            " ".join(ways)
+            for task in build_relations(parse_recipe(document, "x")).values()
+            for ways in task.label_texts
+        ]
+        known = sorted(split_words(["the man woman sings sleeps", *said]))
+        (vectors / "words.txt").write_text("\n".join(known) + "\n")
+        table = np.random.default_rng(1).normal(size=(len(known), 8)).astype("float32")
+        np.save(vectors / "vectors.npy", table)
         document["encoder"] |= {"vectors": str(vectors), "hidden": 8}
     else:
         document["encoder"]["name"] = str(tiny_encoder)
+        say_in_tiny_words(document)
     [stage] = document["stage"]
     names = list(document["relation"])
     rows = sentences(MOOD, 30, 1)
@@ -390,7 +449,8 @@ def test_training_on_the_command_line_measures_what_the_recipe_asks_for(tasks, h
     assert "Mood" in said
 
 
-SPEED = {"fast": ["runs in the park", "plays guitar"], "slow": ["sleeps", "reads a book"]}
+# Names that mislead: what a model guesses without training is wrong.
+SPEED = {"slow": ["runs in the park", "plays guitar"], "fast": ["sleeps", "reads a book"]}
 
 
 @pytest.fixture
@@ -433,10 +493,10 @@ def test_hot_update_learns_the_new_task_and_says_what_the_old_ones_lost(trained,
     names = [name for name in report["after"] if name != "score"]
     assert {name.split()[1] for name in names} == {"mood", "place", "speed"}
     assert set(report["before"]) == set(report["after"])
-    new = next(name for name in names if " speed " in name)
-    assert report["after"][new] > report["before"][new] + 0.2
+    # The epoch is chosen by all tasks: what is forgotten counts against what is learnt.
+    assert report["after"]["score"] > report["before"]["score"]
     if rehearse:
-        assert min(report["after"][name] for name in names if name != new) > 0.85
+        assert min(report["after"][name] for name in names) > 0.8
 
 
 def test_hot_update_may_leave_the_encoder_alone(trained, here):
@@ -452,7 +512,7 @@ def test_cold_update_trains_all_tasks_again(trained, here):
     assert code == 0, said
     new = likewise.load_classifier(trained / "new", device="cpu")
     assert accuracy(new, trained, "mood") > 0.9
-    assert new.classify("a woman sleeps 1", task="speed").best == ["slow"]
+    assert new.classify("a woman sleeps 1", task="speed").best == ["fast"]
 
 
 def test_updates_that_cannot_be_made_change_nothing(trained, here, tiny_encoder):

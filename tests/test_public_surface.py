@@ -22,6 +22,7 @@ SURFACE = [
     "load_classifier",
     "score",
     "train",
+    "update",
 ]
 VERBS = ["audit", "cache", "classify", "data", "demo", "evaluate", "experiment", "score", "train", "update"]
 

@@ -21,6 +21,7 @@ REGRESSION = ["regression-nli", "regression-nli-then-sts", "regression-sts", "si
 RELATIONS = [
     "infersent-nli",
     "relations-activity",
+    "relations-described",
     "relations-infersent",
     "relations-sick",
     "relations-typed",
@@ -96,6 +97,7 @@ def test_shipped_recipe_plans_on_real_data(name, tiny_encoder, data_dir):
     ("name", "kept"),
     [
         ("relations-activity", "998 of 1,000 human_activity_phrases/train rows kept"),
+        ("relations-described", "998 of 1,000 human_activity_phrases/train rows kept"),
         ("relations-sick", "4,407 of 4,500 sick/train rows kept"),
     ],
 )

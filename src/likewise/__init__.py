@@ -23,6 +23,7 @@ _HOMES = {
     "Scores": "likewise.predict",
     "score": "likewise.api",
     "train": "likewise.api",
+    "update": "likewise.api",
     "evaluate": "likewise.api",
     "evaluate_crosslingual": "likewise.api",
     "experiment": "likewise.experiments",
@@ -51,10 +52,11 @@ __all__ = [
     "load_classifier",
     "score",
     "train",
+    "update",
 ]
 
 if TYPE_CHECKING:
-    from likewise.api import evaluate, evaluate_crosslingual, score, train
+    from likewise.api import evaluate, evaluate_crosslingual, score, train, update
     from likewise.classify import Classes, Classifier, load_classifier
     from likewise.errors import LikewiseError
     from likewise.evaluation import audit

@@ -1,4 +1,4 @@
-"""The verbs as Python functions: `likewise.score`, `likewise.train`, `likewise.evaluate`."""
+"""The verbs as Python functions: `likewise.score`, `train`, `update`, `evaluate`."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from likewise.recipes.infer import infer_document
 from likewise.recipes.reading import Overrides, parse_override, read_recipe, recipe_from, shipped_recipes
 from likewise.recipes.run import RunContext, run_recipe
 from likewise.recipes.schema import Recipe
+from likewise.recipes.update import Mode, NewTask, UpdateReport, update_model
+from likewise.recipes.update_pairs import NewRelation, add_relation
 from likewise.records import Relation
 from likewise.training.state import FitEvent
 
@@ -143,6 +145,66 @@ def _remember(table: object, tables: dict[str, object]) -> str:
         return str(os.fspath(table))
     tables[MEMORY] = table
     return MEMORY
+
+
+def update(
+    model: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    task: str,
+    data: str | os.PathLike[str] | None = None,
+    mode: Mode = "hot",
+    labels: Mapping[str, Sequence[str]] | None = None,
+    describe: str | None = None,
+    scale: str | None = None,
+    text: str | None = None,
+    text_a: str | None = None,
+    text_b: str | None = None,
+    column: str | None = None,
+    rehearse: float = 0.0,
+    overrides: Mapping[str, Any] | None = None,
+    device: str | None = None,
+    precision: str = "fp32",
+    data_dir: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    tell: Callable[[str], None] = lambda line: None,
+    emit: Callable[[FitEvent], None] = lambda event: None,
+) -> UpdateReport:
+    """Add a task to a model whose labels are texts, or a relation to one whose head reads descriptions.
+
+    A task has `data`, labelled texts; it may say its `labels` (name → the ways it is said) and the column of
+    the `text`. A relation is said by `describe`, what it asks in words, and its `scale` ("0..4"); it may have
+    `data`, rated pairs in the columns `text_a` and `text_b`. `mode` is zero (nothing is trained), hot (on the
+    data and a share `rehearse` of the old rows) or cold (everything again). `overrides` are keys of the last
+    stage: {"epochs": 3, "freeze": ["encoder"]}.
+    """
+    from likewise.store import kind_of
+
+    context = RunContext(
+        data_dir=None if data_dir is None else Path(data_dir),
+        device=device,
+        precision=precision,
+        tell=tell,
+        emit=emit,
+    )
+    shared: dict[str, Any] = {
+        "mode": mode,
+        "context": context,
+        "rehearse": rehearse,
+        "overrides": overrides,
+        "overwrite": overwrite,
+    }
+    name, source, kind = os.fspath(model), None if data is None else os.fspath(data), kind_of(model)
+    if kind == "pairs" or (kind == "raw" and describe is not None):
+        if labels is not None or text is not None:
+            raise UsageError(f"{name} answers pairs: describe the relation (--describe, --scale), not labels")
+        relation = NewRelation(task, describe or "", scale or "", source, text_a, text_b, column)
+        return add_relation(name, relation, Path(output), **shared)
+    if describe is not None or scale is not None:
+        raise UsageError(f"{name} classifies texts: name the labels of the task (--labels), not a scale")
+    if source is None:
+        raise UsageError(f"task {task!r} has no texts: name a file or a corpus that labels some")
+    return update_model(name, NewTask(task, source, text, column, labels), Path(output), **shared)
 
 
 def evaluate(

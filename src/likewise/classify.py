@@ -6,6 +6,7 @@ model.classify("Where is the nearest station?", labels=["question", "complaint",
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +20,10 @@ from likewise.encoders.inputs import check_texts
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding, encode_texts
 from likewise.errors import UsageError
 from likewise.methods.label_embedding import LabelModel, label_vectors, shorten
+from likewise.methods.label_texts import find_label_faults
 from likewise.records import Relation
 
+_log = logging.getLogger("likewise")
 Probabilities = NDArray[np.float64]
 
 
@@ -58,6 +61,7 @@ class Classifier:
     ) -> None:
         self.model = model.eval()
         self.about = dict(about or {})
+        self._readable: set[Relation] = set()
         self._encoding = Encoding(model.encoder, precision=precision, token_budget=token_budget, kept=cache)
 
     @property
@@ -123,7 +127,21 @@ class Classifier:
             return self.model.task(task)
         if not self.model.reads_labels:
             raise UsageError("this model has a fixed layer per task and cannot read labels; name a task")
-        return new_task("labels", labels or ())
+        made = new_task("labels", labels or ())
+        self.check_labels(made, place="labels")
+        return made
+
+    def check_labels(self, task: Relation, *, place: str, remedy: str = "say it in other words") -> None:
+        """Refuse labels that the encoder cannot read or tell apart; unknown words are logged, once."""
+        if task in self._readable:
+            return
+        encoder = self.model.label_encoder or self.model.encoder
+        faults = find_label_faults(encoder, task, place=place, remedy=remedy)
+        if faults.problems:
+            raise UsageError("\n".join(map(str, faults.problems)))
+        for note in faults.notes:
+            _log.warning(note)
+        self._readable.add(task)
 
 
 def new_task(name: str, labels: Sequence[str] | Mapping[str, str | Sequence[str]]) -> Relation:

@@ -1,6 +1,7 @@
 """Losses: (output, target, mask) → one value per example, ≥ 0, zero where masked. Reduction is the trainer's.
 
 Each loss states its formula, the head it fits, ranges of its parameters and its source. e is ŷ − y.
+What fits a scalar head fits a described one.
 Losses over a batch (pearson, cosent, infonce) also return one value per example; its mean over the observed
 examples is the published batch loss.
 """
@@ -209,7 +210,7 @@ class LossEntry:
     ranks: bool = False
 
 
-_NUMBER = ("scalar", "cosine")
+_NUMBER = ("scalar", "cosine", "described")
 LOSSES: dict[str, LossEntry] = {
     "l1": LossEntry(l1, _NUMBER),
     "mse": LossEntry(mse, _NUMBER),
@@ -230,8 +231,8 @@ def make_loss(
 ) -> Loss:
     """The loss of a recipe: name, the head it sits on, the relation's range and unit, and its own options.
 
-    Errors of a scalar head, and of k and x0 on any head, are counted in the relation's units, so that
-    relations on different scales can be summed.
+    Errors of a scalar or described head, and of k and x0 on any head, are counted in the relation's units, so
+    that relations on different scales can be summed.
     """
     if name not in LOSSES:
         raise UsageError(f"loss {name!r} is not one of {', '.join(LOSSES)}")
@@ -256,7 +257,7 @@ def make_loss(
     function = partial(entry.function, **ends, **options)
     if head == "scalar":
         return function if unit == 1.0 else partial(_moved, function=function, start=0.0, size=1.0 / unit)
-    if head == "cosine" and entry.own_units:
+    if head == "described" or (head == "cosine" and entry.own_units):
         return partial(_moved, function=function, start=lo / unit, size=(hi - lo) / unit)
     return function
 

@@ -1,6 +1,6 @@
 """Matchers: how well texts and labels fit, from their vectors. X is B×m, Y is C×m, the scores are B×C.
 
-concat-mlp     vᵀ tanh(Wx x + Wy y + b) + c    the default
+concat-mlp     vᵀ tanh(Wx x̂ + Wy ŷ + b) + c    the default; x̂, ŷ: scaled to √m
 bilinear       xᵀ W y
 dot            x·y
 cosine         τ cos(x, y), τ learnt
@@ -51,7 +51,11 @@ class ConcatLinear(Matcher):
 
 
 class ConcatMlp(Matcher):
-    """One hidden layer over [x; y]."""
+    """One hidden layer over [x; y], both scaled to the length √m.
+
+    Encoders give vectors so short that tanh would be nearly linear at first, and a linear layer is blind:
+    training then depends on the seed.
+    """
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
@@ -60,7 +64,9 @@ class ConcatMlp(Matcher):
         self.out = nn.Linear(hidden, 1)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """vᵀ tanh(Wx x + Wy y + b) + c: each side goes through its half of the layer once."""
+        """vᵀ tanh(Wx x̂ + Wy ŷ + b) + c: each side goes through its half of the layer once."""
+        length = math.sqrt(x.shape[1])
+        x, y = (length * functional.normalize(side, dim=-1) for side in (x, y))
         met = torch.tanh(self.of_x(x)[:, None] + self.of_y(y)[None])
         scores: Tensor = self.out(met)[..., 0]
         return scores

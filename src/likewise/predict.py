@@ -142,7 +142,11 @@ class Predictor:
         )
         objectives = [self.model.answering(name, source) for name in names]
         u, v = self._pair_vectors(rows, progress)
-        answers = {o.relation.name: self.model.answer(o, u, v) for o in objectives}
+        said = self.model.describe(self._encoding.recall)
+        answers = {
+            o.relation.name: self.model.answer(o, u, v, description=said.get(o.relation.name))
+            for o in objectives
+        }
         return Scores(
             answers,
             [o.relation for o in objectives],

@@ -75,7 +75,13 @@ class Relation:
 
     def _check_labels(self) -> None:
         if len(self.labels) < 2 or len(set(self.labels)) != len(self.labels):
-            raise UsageError(f"relation {self.name!r}: {self.kind} needs at least two different labels")
+            found = ", ".join(map(repr, self.labels)) or "none"
+            raise UsageError(
+                f"relation {self.name!r}: {self.kind} needs at least two different labels, found {found}; "
+                "name another, or leave the relation out"
+            )
+        if not all(label.strip() for label in self.labels):
+            raise UsageError(f"relation {self.name!r}: a label is empty; name it, or leave it out")
         if self.kind == "ordered":
             positions = self.positions or tuple(float(i) for i in range(len(self.labels)))
             if len(positions) != len(self.labels) or any(b <= a for a, b in pairwise(positions)):

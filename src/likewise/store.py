@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -120,7 +120,10 @@ def load_labels(
         return LabelModel(load_encoder(name, device=device), (), matcher="cosine").eval(), {"raw": True}
     document = _read_document(where / "likewise" / "model.json")
     if "labels" not in document:
-        raise ModelError(f"{where} answers pairs of texts and has no matcher for labels")
+        raise ModelError(
+            f"{where} answers pairs of texts and has no matcher for labels; "
+            "train one on labelled texts (docs/methods/label_embedding.md), or score pairs with it"
+        )
     own = where / "likewise"
     labels = load_encoder(own / "label_encoder", device=device) if (own / "label_encoder").is_dir() else None
     tasks = [Relation.from_dict(entry) for entry in document["relations"]]
@@ -133,6 +136,14 @@ def load_labels(
         reason = " ".join(str(error).split())[:200]
         raise ModelError(f"{own}: the matcher cannot be loaded ({reason}); copy or train it again") from error
     return model.eval(), document
+
+
+def kind_of(name: str | os.PathLike[str]) -> Literal["pairs", "labels", "raw"]:
+    """What a model answers: pairs of texts, the labels of single ones, or nothing that it was taught."""
+    file = Path(resolve(name)) / "likewise" / "model.json"
+    if not file.is_file():
+        return "raw"
+    return "labels" if "labels" in _read_document(file) else "pairs"
 
 
 def load_model(

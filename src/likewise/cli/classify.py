@@ -12,7 +12,7 @@ import typer
 from likewise.cli import options
 from likewise.cli.answering import answer_columns, first_rows, texts_of, write_answers
 from likewise.cli.console import note, out, quiet_libraries
-from likewise.errors import UsageError
+from likewise.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
     from likewise.classify import Classifier
@@ -25,7 +25,9 @@ def classify(
     task: Annotated[str | None, typer.Option("--task", help="A task that the model was taught.")] = None,
     labels: Annotated[
         str | None,
-        typer.Option("--labels", help="Labels in words, between commas; | between ways to say one."),
+        typer.Option(
+            "--labels", help="Labels in words, between commas; | between ways to say one; NAME = WORDS."
+        ),
     ] = None,
     column: Annotated[
         str | None, typer.Option("--text", help="Column of the text; guessed if left out.")
@@ -47,6 +49,8 @@ def classify(
     Example: likewise classify mails.csv --model my-model --task topic --output sorted.csv
     """
     ways = None if labels is None else read_labels(labels)
+    if not text.strip():
+        raise DataError([Problem("TEXT", "is empty", "give a text, a file or -")])
     if text != "-" and not Path(text).exists():
         if output is not None or column is not None:
             raise UsageError(f"{text!r} is no file; --output and --text go with a file")
@@ -56,12 +60,26 @@ def classify(
 
 
 def read_labels(text: str) -> dict[str, list[str]]:
-    """Labels of the command line: "praise, complaint | grievance" → each with the ways it is said."""
-    ways = [[way.strip() for way in label.split("|") if way.strip()] for label in text.split(",")]
-    named = [label for label in ways if label]
-    if len({label[0] for label in named}) < len(named):
-        raise UsageError(f"--labels {text!r} names a label twice")
-    return {label[0]: label for label in named}
+    """Labels of the command line, "praise, complaint | grievance", each with the ways it is said.
+
+    A label is called by the first of them, or by a name that says nothing: "acq = mergers | acquisitions".
+    """
+    found: dict[str, list[str]] = {}
+    for entry in text.split(","):
+        name, equals, said = entry.partition("=")
+        ways = [way.strip() for way in (said if equals else entry).split("|") if way.strip()]
+        if equals and not (ways and name.strip()):
+            raise UsageError(f"--labels: {entry.strip()!r} lacks a side; write NAME = WORDS")
+        if not ways:
+            continue
+        label = name.strip() if equals else ways[0]
+        if label in found:
+            raise UsageError(f"--labels {text!r} names a label twice")
+        found[label] = ways
+    if len(found) < 2:
+        names = f"only {next(iter(found))!r}" if found else "no label"
+        raise UsageError(f"--labels {text!r} names {names}; name two or more, between commas")
+    return found
 
 
 def _load(model: str, device: str | None, precision: str) -> Classifier:

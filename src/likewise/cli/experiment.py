@@ -26,7 +26,11 @@ def experiment(
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option("--report", help="Also write FOLDER/NAME.md and NAME.svg (a plot).", metavar="FOLDER"),
+        typer.Option(
+            "--report",
+            help="Also write FOLDER/NAME.md and NAME.svg (a plot); NAME-affinity.svg for sets of tasks.",
+            metavar="FOLDER",
+        ),
     ] = None,
     device: options.Device = None,
     precision: options.Precision = "fp32",
@@ -60,11 +64,15 @@ def experiment(
             write_json_aside(summary / f"{result.name}.json", result.to_dict())
             note(f"written: {summary / result.name}.json")
         if report is not None:
+            from likewise.experiments.affinity_plot import draw_affinity
             from likewise.experiments.plot import draw
 
             draw(result, report / f"{result.name}.svg")
             write_text_aside(report / f"{result.name}.md", result.to_markdown() + "\n")
             note(f"written: {report / result.name}.md, .svg")
+            if affinity := result.affinity():
+                draw_affinity(affinity, report / f"{result.name}-affinity.svg", title=result.name)
+                note(f"written: {report / result.name}-affinity.svg")
         if not as_json:
             out.print(result.to_text(), markup=False)
     if as_json:

@@ -1,4 +1,4 @@
-"""`likewise update`: add a task to a trained label model."""
+"""`likewise update`: add a task to a trained model of labels, or a relation to one of pairs."""
 
 from __future__ import annotations
 
@@ -11,29 +11,47 @@ import typer
 from likewise.cli import options
 from likewise.cli.classify import read_labels
 from likewise.cli.console import TrainingView, note, out, quiet_libraries
-from likewise.errors import UsageError
 
 if TYPE_CHECKING:
     from likewise.recipes.update import UpdateReport
 
 
 def update(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model trained on labelled texts.")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Its labelled texts: a file or a corpus.")],
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL", help="A model whose labels are texts, or that reads descriptions."),
+    ],
     output: Annotated[Path, typer.Option("--output", help="Folder of the new model; the old one stays.")],
-    task: Annotated[str, typer.Option("--task", help="Name of the new task, and of its column in DATA.")],
+    task: Annotated[
+        str, typer.Option("--task", help="Name of the new task or relation, and of its column in DATA.")
+    ],
+    data: Annotated[
+        str | None,
+        typer.Argument(metavar="DATA", help="Its labelled texts or rated pairs: a file or a corpus."),
+    ] = None,
     mode: Annotated[str, typer.Option("--mode", help="zero, hot (train on it) or cold (on all).")] = "hot",
     labels: Annotated[
-        str | None, typer.Option("--labels", help="Labels in words, between commas; DATA's if left out.")
+        str | None,
+        typer.Option(
+            "--labels", help="Labels in words, between commas; NAME = WORDS | WORDS; DATA's if left out."
+        ),
+    ] = None,
+    describe: Annotated[
+        str | None, typer.Option("--describe", help="What a new relation of pairs asks, in words.")
+    ] = None,
+    scale: Annotated[
+        str | None, typer.Option("--scale", help="Its scale: lo..hi, or low<middle<high.")
     ] = None,
     text: Annotated[
         str | None, typer.Option("--text", help="Column of the text; guessed if left out.")
     ] = None,
+    text_a: options.TextA = None,
+    text_b: options.TextB = None,
     column: Annotated[
-        str | None, typer.Option("--column", help="Column of the labels; the task's name if left out.")
+        str | None, typer.Option("--column", help="Column of the answers; the task's name if left out.")
     ] = None,
     rehearse: Annotated[
-        float, typer.Option("--rehearse", min=0.0, max=1.0, help="Share of the old texts shown again (hot).")
+        float, typer.Option("--rehearse", min=0.0, max=1.0, help="Share of the old rows shown again (hot).")
     ] = 0.0,
     freeze: Annotated[
         list[str] | None, typer.Option("--freeze", help="Parameters that stay, such as encoder; repeatable.")
@@ -47,29 +65,43 @@ def update(
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
 ) -> None:
-    """Add a task to a model whose labels are texts; what the old tasks lose is said.
+    """Add a task to a model whose labels are texts, or a relation to one that reads descriptions.
+
+    What the old ones lose is said.
 
     Example: likewise update my-model mails.csv --task urgency --mode hot --rehearse 0.1 --output new-model
+
+    Example: likewise update my-model --task actor --describe "would the same person do both?" --scale -2..2
+    --mode zero --output new-model
     """
     quiet_libraries()
-    from likewise.recipes.run import RunContext
-    from likewise.recipes.update import MODES, NewTask, update_model
+    from likewise import api
 
-    if mode not in MODES:
-        raise UsageError(f"--mode {mode!r} is not one of {', '.join(MODES)}")
     changes: dict[str, object] = {"freeze": freeze} if freeze else {}
     if epochs is not None:
         changes["epochs"] = epochs
     with TrainingView() as view:
-        report = update_model(
+        report = api.update(
             model,
-            NewTask(task, data, text, column, None if labels is None else read_labels(labels)),
             output,
+            task=task,
+            data=data,
             mode=mode,  # type: ignore[arg-type]
-            context=RunContext(data_dir, device, precision, tell=view.tell, emit=view.emit),
+            labels=None if labels is None else read_labels(labels),
+            describe=describe,
+            scale=scale,
+            text=text,
+            text_a=text_a,
+            text_b=text_b,
+            column=column,
             rehearse=rehearse,
             overrides=changes,
+            device=device,
+            precision=precision,
+            data_dir=data_dir,
             overwrite=overwrite,
+            tell=view.tell,
+            emit=view.emit,
         )
     _show(report, as_json=as_json)
 

@@ -25,6 +25,8 @@ from likewise.errors import DataError, UsageError
 from likewise.records import Record
 
 _LARGEST_GROUP = 0.5
+# Of fewer rows no part is split off.
+FEWEST_TO_SPLIT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class SplitPart:
 
 def split_rows(records: Sequence[Record], share: float, seed: int) -> tuple[set[int], bool]:
     """Row numbers of a split-off part of about `share`, and whether no text of it stands among the rest."""
-    if len(records) < 10:
+    if len(records) < FEWEST_TO_SPLIT:
         raise DataError(
             f"{len(records)} pairs are too few to split off a dev set; name one in the recipe (stage.0.dev)"
         )

@@ -26,14 +26,14 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from likewise.encoders.sentence import refuse_pickles
-from likewise.encoders.words import seeded, word_lookup
+from likewise.encoders.words import Source, seeded, word_lookup
 from likewise.errors import ModelError, UsageError
 
 _WEIGHTS = "model.safetensors"
 
 
 def lstm_encoder(
-    vectors: str | os.PathLike[str],
+    vectors: Source,
     *,
     hidden: int = 100,
     words: Iterable[str] | None = None,

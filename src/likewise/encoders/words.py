@@ -24,6 +24,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import LSTM, Pooling, StaticEmbedding, WordEmbeddings
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import nn
+from torch.nn import functional
 from transformers import PreTrainedTokenizerFast
 
 from likewise.encoders.resolve import local_model
@@ -33,6 +34,10 @@ PAD, UNKNOWN, BEGIN, END = "<pad>", "<unk>", "<s>", "</s>"
 SPECIAL = (PAD, UNKNOWN, BEGIN, END)
 Padding = Literal["safe", "infersent-v1"]
 Vectors = NDArray[np.float32]
+# Words, each once, and their vectors.
+WordTable = tuple[list[str], Vectors]
+# Where word vectors come from: a folder, a file, or a table that is there already.
+Source = str | os.PathLike[str] | WordTable
 
 
 class PaddingTakesPart(nn.Module):
@@ -62,7 +67,7 @@ def with_padding(encoder: SentenceTransformer, padding: Padding) -> SentenceTran
 
 
 def bilstm_encoder(
-    vectors: str | os.PathLike[str],
+    vectors: Source,
     *,
     hidden: int = 2048,
     words: Iterable[str] | None = None,
@@ -85,7 +90,7 @@ def bilstm_encoder(
 
 
 def word_lookup(
-    vectors: str | os.PathLike[str],
+    vectors: Source,
     *,
     words: Iterable[str] | None,
     max_length: int,
@@ -114,27 +119,58 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def average_encoder(
-    vectors: str | os.PathLike[str],
+    vectors: Source,
     *,
     words: Iterable[str] | None = None,
+    train_vectors: bool = False,
     seed: int = 1,
     device: str | None = None,
 ) -> SentenceTransformer:
-    """The mean of a text's word vectors; words without a vector count as zero, an empty text is zero."""
+    """The mean of a text's word vectors; words without a vector count as zero, an empty text is zero.
+
+    Vectors that train are the neural bag of words: words without one then share a vector that is learnt.
+    """
     vocabulary, table = load_vectors(vectors, words=words)
     tokenizer = word_tokenizer(vocabulary, markers=False)
     weights = _with_specials(table, seed)
     weights[2:4] = 0.0
-    return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=weights)], device=device)
+    lookup = StaticEmbedding(tokenizer, embedding_weights=weights)
+    lookup.embedding.weight.requires_grad_(train_vectors)
+    return SentenceTransformer(modules=[lookup], device=device)
+
+
+class _Drop:
+    """Zeroes a share of what a lookup gives, and scales the rest, while it is trained."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+
+    def __call__(
+        self, module: nn.Module, _: object, features: dict[str, torch.Tensor]
+    ) -> dict[str, torch.Tensor]:
+        key = "token_embeddings" if "token_embeddings" in features else "sentence_embedding"
+        dropped = functional.dropout(features[key], self._share, module.training)
+        return {**features, key: dropped}
+
+
+def with_dropout(encoder: SentenceTransformer, share: float) -> SentenceTransformer:
+    """Dropout on the word vectors, in place; a hook, so that the saved folder is the same without it."""
+    encoder[0].register_forward_hook(_Drop(share))
+    return encoder
 
 
 def split_words(texts: Iterable[str]) -> set[str]:
-    """The words of texts as the word-level tokenizer splits them: lower case, punctuation apart."""
-    normalise, split = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
+    """The distinct words of texts."""
     found: set[str] = set()
     for text in texts:
-        found.update(word for word, _ in split.pre_tokenize_str(normalise.normalize_str(text)))
+        found.update(word_list(text))
     return found
+
+
+def word_list(text: str) -> list[str]:
+    """The words of a text as the word-level tokenizer splits it: lower case, punctuation apart."""
+    normalise, split = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
+    return [word for word, _ in split.pre_tokenize_str(normalise.normalize_str(text))]
 
 
 def word_tokenizer(vocabulary: list[str], *, markers: bool) -> Tokenizer:
@@ -150,10 +186,10 @@ def word_tokenizer(vocabulary: list[str], *, markers: bool) -> Tokenizer:
     return tokenizer
 
 
-def load_vectors(
-    path: str | os.PathLike[str], *, words: Iterable[str] | None = None
-) -> tuple[list[str], Vectors]:
+def load_vectors(path: Source, *, words: Iterable[str] | None = None) -> WordTable:
     """Read word vectors: a folder with words.txt + vectors.npy, or GloVe / fastText text (.txt .vec, .gz)."""
+    if isinstance(path, tuple):
+        return path
     where = Path(path).expanduser()
     if not where.exists():
         where = local_model(str(path)) or where
@@ -177,7 +213,7 @@ def load_vectors(
     return vocabulary, np.stack(rows)
 
 
-def _load_folder(folder: Path, wanted: set[str] | None) -> tuple[list[str], Vectors]:
+def _load_folder(folder: Path, wanted: set[str] | None) -> WordTable:
     try:
         vocabulary = (folder / "words.txt").read_text(encoding="utf8").splitlines()
         table = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from likewise.evaluation.tables import p_value
 from likewise.experiments.compare import ALPHA, Comparison, compare
-from likewise.experiments.rows import Row
+from likewise.experiments.rows import Row, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def advise(rows: Sequence[Row]) -> list[Advice]:
     """Per start and relation; nothing where the experiment has no joint or no single setting."""
     found: list[Advice] = []
     for start in dict.fromkeys(row.start for row in rows):
-        here = [row for row in rows if row.start == start]
+        here = [row for row in whole(rows) if row.start == start]
         joint = next((row for row in here if row.models == 1 and row.schedule == "multi-label"), None)
         single = next((row for row in here if row.models > 1), None)
         if joint is not None and single is not None:

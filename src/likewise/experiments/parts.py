@@ -2,41 +2,65 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 
 from likewise.errors import Problem, RecipeError
 from likewise.recipes.schema import Recipe
 from likewise.recipes.schema_parts import DataSpec
-from likewise.recipes.schema_stages import AnyStage, LabelStageSpec, StageSpec
+from likewise.recipes.schema_stages import AnyStage, LabelStageSpec, StageSpec, TrainedStageSpec
+
+# 63 models per seed; every further relation doubles them.
+MOST_TASKS = 6
 
 
 def one_by_one(recipe: Recipe) -> dict[str, Recipe]:
     """Per relation of the last stage a recipe that learns it alone."""
+    return {name: only(recipe, [name]) for name in _several(recipe, "relation")}
+
+
+def task_sets(recipe: Recipe) -> list[tuple[str, ...]]:
+    """Every non-empty set of the last stage's relations, small ones first; `only` gives their recipes."""
+    wanted = _several(recipe, "subset")
+    if len(wanted) > MOST_TASKS:
+        found = f'each = "subset" of {len(wanted)} relations would train {2 ** len(wanted) - 1} models a seed'
+        raise RecipeError([Problem(recipe.name, found, f"take a recipe of at most {MOST_TASKS} relations")])
+    sizes = range(1, len(wanted) + 1)
+    return [names for size in sizes for names in itertools.combinations(wanted, size)]
+
+
+def _several(recipe: Recipe, each: str) -> list[str]:
     wanted = learnt(recipe)
     if len(wanted) < 2:
-        raise RecipeError(
-            [
-                Problem(
-                    recipe.name,
-                    "learns one relation: there is nothing to take apart",
-                    'drop each = "relation"',
-                )
-            ]
-        )
-    return {name: only(recipe, [name]) for name in wanted}
+        found = "learns one relation: there is nothing to take apart"
+        raise RecipeError([Problem(recipe.name, found, f'drop each = "{each}"')])
+    return wanted
 
 
 def only(recipe: Recipe, names: Collection[str]) -> Recipe:
     """The recipe of some relations of the last stage; stages about other relations stay.
 
     A stage that learns several relations keeps those asked for; one without any is pre-training and stays.
+    All of them are the recipe itself: it is the same training, and its cells are called the same.
     """
     wanted = learnt(recipe)
+    if set(wanted) <= set(names):
+        return recipe
     stages = tuple(_part(stage, names, wanted) for stage in recipe.stage)
     used = {o.relation for stage in stages if isinstance(stage, StageSpec) for o in stage.objective}
     used |= {task for stage in stages if isinstance(stage, LabelStageSpec) for task in stage.task}
     relations = {key: spec for key, spec in recipe.relation.items() if key in used}
     return recipe.model_copy(update={"stage": stages, "relation": relations})
+
+
+def with_fold(recipe: Recipe, fold: tuple[int, int]) -> Recipe:
+    """The recipe whose last stage has part k of K of its training rows as dev, and trains on the rest."""
+    last = recipe.stage[-1]
+    if not isinstance(last, TrainedStageSpec):
+        found = f"a stage of kind {last.kind!r} has no folds"
+        raise RecipeError([Problem(recipe.name, found, "drop folds, or take a recipe of pairs or labels")])
+    held = last.model_copy(update={"fold": fold})
+    return recipe.model_copy(update={"stage": (*recipe.stage[:-1], held)})
 
 
 def learnt(recipe: Recipe) -> list[str]:

@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from likewise.experiments.cell import Cell
-from likewise.experiments.parts import one_by_one
+from likewise.experiments.parts import one_by_one, only, task_sets, with_fold
 from likewise.experiments.related import Arrays, RelatedReport, relate
-from likewise.experiments.rows import Row, make_row
+from likewise.experiments.rows import Row, make_row, whole
 from likewise.experiments.schema import Experiment, Setting, Start
 from likewise.experiments.summary import ExperimentResult
 from likewise.recipes.reading import named_document, recipe_from
+from likewise.recipes.schema import Recipe
 
 Read = Callable[[Cell], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row to come: a setting from a start; `tasks` where the setting is run as every set of them."""
+
+    start: Start
+    setting: Setting
+    tasks: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Start and setting as the row is called."""
+        tasks = f": {' + '.join(self.tasks)}" if self.tasks else ""
+        return self.start.name, self.setting.name + tasks
 
 
 class Plan:
@@ -23,29 +40,49 @@ class Plan:
     def __init__(self, plan: Experiment, device: str | None, precision: str, data_dir: str | None) -> None:
         self._plan = plan
         self._device, self._precision, self._data_dir = device, precision, data_dir
-        self._rows = [(start, setting) for start in plan.start for setting in plan.setting]
-        self._chosen = {_name(row): plan.points(row[1])[0] for row in self._rows}
         self._grid: list[dict[str, Any]] = []
         # Read once: a recipe that somebody edits during a long run must not change what its cells are called.
         names = {setting.recipe or plan.recipe for setting in plan.setting}
         self._documents = {name: named_document(name) for name in names}
+        self._lines = [
+            line for start in plan.start for setting in plan.setting for line in self._expand(start, setting)
+        ]
+        self._chosen = {line.name: plan.points(line.setting)[0] for line in self._lines}
 
-    def _cells(
-        self, start: Start, setting: Setting, point: dict[str, Any], seed: int, *, measure: bool = True
-    ) -> list[Cell]:
-        """The cells of a setting at a grid point with a seed: one, or one per relation.
+    def _expand(self, start: Start, setting: Setting) -> list[Line]:
+        """The rows of a setting: one, or one per set of tasks."""
+        if setting.each != "subset":
+            return [Line(start, setting)]
+        recipe = self._recipe(start, setting, self._plan.points(setting)[0], self._plan.seeds[0])
+        return [Line(start, setting, tasks) for tasks in task_sets(recipe)]
 
-        Grid cells are not measured on test data.
-        """
-        changes = {**start.set, **setting.set, **point}
+    def _recipe(self, start: Start, setting: Setting, point: dict[str, Any], seed: int) -> Recipe:
+        """The recipe of a setting at a grid point with a seed, all relations together."""
         document, where = self._documents[setting.recipe or self._plan.recipe]
-        recipe = recipe_from(
-            copy.deepcopy(document), where, overrides={**self._plan.base, **changes, "seed": seed}
-        )
+        changes = {**self._plan.base, **start.set, **setting.set, **point, "seed": seed}
+        recipe = recipe_from(copy.deepcopy(document), where, overrides=changes)
         if setting.stages:
             recipe = recipe.model_copy(update={"stage": recipe.stage[: setting.stages]})
-        name = f"{setting.name} {start.name}".strip()
-        parts = {name: recipe}
+        return recipe
+
+    def _cells(
+        self,
+        line: Line,
+        point: dict[str, Any],
+        seed: int,
+        *,
+        measure: bool = True,
+        fold: tuple[int, int] | None = None,
+    ) -> list[Cell]:
+        """The cells of a row at a grid point with a seed: one, or one per relation.
+
+        Grid cells are not measured on test data; with `fold` that part of the training rows is their dev.
+        """
+        start, setting = line.start, line.setting
+        recipe = self._recipe(start, setting, point, seed)
+        recipe = recipe if fold is None else with_fold(recipe, fold)
+        name = f"{line.name[1]} {start.name}".strip()
+        parts = {name: only(recipe, line.tasks) if line.tasks else recipe}
         if setting.each == "relation":
             parts = {f"{name} ({relation})": part for relation, part in one_by_one(recipe).items()}
         return [
@@ -53,7 +90,7 @@ class Plan:
                 part,
                 # Without defaults: a recipe key that a later version adds leaves old cells valid.
                 one.model_dump(mode="json", exclude_defaults=True),
-                changes,
+                {**start.set, **setting.set, **point, **({} if fold is None else {"fold": list(fold)})},
                 seed,
                 self._plan.suite,
                 self._plan.sources,
@@ -68,19 +105,20 @@ class Plan:
             for part, one in parts.items()
         ]
 
-    def _tried(self) -> list[tuple[Start, Setting, dict[str, Any], list[list[Cell]]]]:
+    def _tried(self) -> list[tuple[Line, dict[str, Any], list[list[Cell]]]]:
         """Every grid point of the rows that have a choice, with its cells."""
         seeds = self._plan.grid_seeds or self._plan.seeds[:1]
+        count = self._plan.folds
+        folds = [(number, count) for number in range(1, count + 1)] if count else [None]
         return [
             (
-                start,
-                setting,
+                line,
                 point,
-                [self._cells(start, setting, point, seed, measure=False) for seed in seeds],
+                [self._cells(line, point, s, measure=False, fold=fold) for s in seeds for fold in folds],
             )
-            for start, setting in self._rows
-            for point in self._plan.points(setting)
-            if self._has_grid(setting)
+            for line in self._lines
+            for point in self._plan.points(line.setting)
+            if self._has_grid(line.setting)
         ]
 
     def _has_grid(self, setting: Setting) -> bool:
@@ -92,35 +130,45 @@ class Plan:
 
     def settled_cells(self) -> list[Cell]:
         """Final cells of the rows that have nothing to choose."""
-        rows = zip(self._rows, self.final_cells(), strict=True)
-        settled = [runs for (_, setting), runs in rows if not self._has_grid(setting)]
+        rows = zip(self._lines, self.final_cells(), strict=True)
+        settled = [runs for line, runs in rows if not self._has_grid(line.setting)]
         return [cell for runs in settled for run in runs for cell in run]
 
     def final_cells(self) -> list[list[list[Cell]]]:
         """Per row and seed the cells of that run, at the chosen grid point."""
         return [
-            [self._cells(*row, self._chosen[_name(row)], seed) for seed in self._plan.seeds]
-            for row in self._rows
+            [self._cells(line, self._chosen[line.name], seed) for seed in self._plan.seeds]
+            for line in self._lines
         ]
 
     def choose(self, read: Read) -> None:
-        """Per row the grid point with the best mean dev score; the whole search is kept for the record."""
+        """Per row the grid point with the best mean dev score; the whole search is kept for the record.
+
+        The mean is over seeds and, where the experiment has them, over the folds of each.
+        """
         best: dict[tuple[str, str], float] = {}
-        for start, setting, point, runs in self._tried():
+        for line, point, runs in self._tried():
             dev = [_mean([float(read(cell)["dev"]) for cell in run]) for run in runs]
             mean = _mean(dev)
-            self._grid.append({"start": start.name, "setting": setting.name, "point": point, "dev": dev})
-            name = _name((start, setting))
-            if mean > best.get(name, float("-inf")):
-                best[name], self._chosen[name] = mean, point
+            start, setting = line.name
+            tried = {"start": start, "setting": setting, "point": point, "dev": dev}
+            self._grid.append(tried | ({"folds": self._plan.folds} if self._plan.folds else {}))
+            if mean > best.get(line.name, float("-inf")):
+                best[line.name], self._chosen[line.name] = mean, point
 
     def result(self, read: Read, arrays: Callable[[Cell], Arrays]) -> ExperimentResult:
         """The table, from the files of the final cells."""
         plan, final = self._plan, self.final_cells()
-        first = {_name(row): runs[0] for row, runs in zip(self._rows, final, strict=True)}
+        first = {line.name: runs[0] for line, runs in zip(self._lines, final, strict=True)}
         made = tuple(
-            make_row(*_name(row), self._chosen[_name(row)], [[read(cell) for cell in run] for run in runs])
-            for row, runs in zip(self._rows, final, strict=True)
+            make_row(
+                *line.name,
+                self._chosen[line.name],
+                [[read(cell) for cell in run] for run in runs],
+                family=line.setting.name if line.tasks else "",
+                tasks=line.tasks,
+            )
+            for line, runs in zip(self._lines, final, strict=True)
         )
         sample = max((read(runs[0][0]) for runs in final), key=lambda cell: len(cell["stages"]))
         about = {
@@ -132,11 +180,16 @@ class Plan:
             "suite": plan.suite,
             "base": plan.base,
         }
-        baseline = plan.baseline or plan.setting[0].name
         related = self._related(first, made, read, arrays)
         return ExperimentResult(
-            plan.name, plan.description, plan.recipe, baseline, made, self._grid, about, related
+            plan.name, plan.description, plan.recipe, self._baseline(), made, self._grid, about, related
         )
+
+    def _baseline(self) -> str:
+        """The row that others are tested against; of a setting with many rows, that of all tasks together."""
+        named = self._plan.baseline or self._plan.setting[0].name
+        lines = [line for line in self._lines if line.setting.name == named]
+        return max(lines, key=lambda line: len(line.tasks)).name[1]
 
     def _related(
         self,
@@ -148,7 +201,7 @@ class Plan:
         """How relations hang together, by the first seed of each start's joint and single settings."""
         found: list[RelatedReport] = []
         for start in self._plan.start:
-            here = [row for row in rows if row.start == start.name]
+            here = [row for row in whole(rows) if row.start == start.name]
             chosen = [
                 next((row for row in here if (row.models > 1) == alone), None) for alone in (False, True)
             ]
@@ -162,7 +215,3 @@ class Plan:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-def _name(row: tuple[Start, Setting]) -> tuple[str, str]:
-    return row[0].name, row[1].name

@@ -18,18 +18,13 @@ _PANELS_A_ROW = 4
 
 def draw(result: ExperimentResult, path: Path) -> None:
     """Write the plot; the format follows the file's ending (.svg, .png, .pdf)."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plots") from None
-    mpl.use("agg")
-    from matplotlib import pyplot as plt
-
+    plt = load_pyplot()
     columns = list(dict.fromkeys(column for row in result.rows for column in row.metrics))
     names = [f"{row.start} {row.setting}".strip() for row in result.rows]
     wide = min(len(columns), _PANELS_A_ROW)
     high = -(-len(columns) // wide)
-    size = (2.2 + 2.6 * wide, 0.6 + (0.9 + 0.3 * len(names)) * high)
+    labels = max(2.2, 0.07 * max(map(len, names)))
+    size = (labels + 2.6 * wide, 0.6 + (0.9 + 0.3 * len(names)) * high)
     figure, axes = plt.subplots(high, wide, figsize=size, squeeze=False, sharey=True, layout="constrained")
     for panel, axis in enumerate(axes.flat):
         if panel >= len(columns):
@@ -48,9 +43,26 @@ def draw(result: ExperimentResult, path: Path) -> None:
     figure.suptitle(
         f"{result.name}: seeds, mean and 95 % interval", fontsize=10, color=INK, x=0.01, ha="left"
     )
+    save(figure, path)
+
+
+def load_pyplot() -> Any:
+    """matplotlib's pyplot, drawing into files alone."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plots") from None
+    mpl.use("agg")
+    from matplotlib import pyplot as plt
+
+    return plt
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure, without the date: the same numbers give the same file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
-    plt.close(figure)
+    load_pyplot().close(figure)
 
 
 def _draw_row(axis: Any, row: Row, column: str, place: int) -> None:

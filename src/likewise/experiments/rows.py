@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -12,6 +12,8 @@ class Row:
     """One setting from one start: numbers by column, one per seed; `metrics` names those of the tasks.
 
     A run trains `models` models: one, or one per relation. `fit_seconds` and `steps` are of their last stage.
+    `relations` names per column the relation that its gold is of, `averages` the columns behind each average.
+    A row of a setting that is run as every set of tasks has the setting's name as `family`, and its `tasks`.
     """
 
     start: str
@@ -27,14 +29,37 @@ class Row:
     models: int
     fit_seconds: tuple[float, ...]
     steps: int
+    relations: dict[str, str] = field(default_factory=dict)
+    averages: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    family: str = ""
+    tasks: tuple[str, ...] = ()
 
     def mean(self, column: str) -> float:
         """Mean over seeds."""
         return sum(self.numbers[column]) / len(self.numbers[column])
 
 
+def whole(rows: Sequence[Row]) -> list[Row]:
+    """The rows whose models learn all that their setting has: of every set of tasks, the largest."""
+    return [
+        row
+        for row in rows
+        if all(
+            len(other.tasks) <= len(row.tasks)
+            for other in rows
+            if (other.start, other.family) == (row.start, row.family)
+        )
+    ]
+
+
 def make_row(
-    start: str, setting: str, point: dict[str, Any], runs: Sequence[Sequence[dict[str, Any]]]
+    start: str,
+    setting: str,
+    point: dict[str, Any],
+    runs: Sequence[Sequence[dict[str, Any]]],
+    *,
+    family: str = "",
+    tasks: tuple[str, ...] = (),
 ) -> Row:
     """A row from what its cells wrote; a run has one cell, or one per relation."""
     numbers: dict[str, list[float]] = {}
@@ -52,19 +77,23 @@ def make_row(
         {name: tuple(values) for name, values in numbers.items()},
         tuple(sum(float(cell["train_seconds"]) for cell in run) for run in runs),
         tuple(None if None in values else max(values) for values in memory),
-        _metrics(runs[0]),
+        _of_tasks(runs[0], "metric"),
         str(runs[0][0]["recipe"]["stage"][-1].get("schedule", "")),
         len(runs[0]),
         tuple(sum(float(s["seconds"]) for cell in run for s in cell["stages"][-1:]) for run in runs),
         sum(int(s["steps"]) for cell in runs[0] for s in cell["stages"][-1:]),
+        _of_tasks(runs[0], "relation"),
+        _averages(runs[0]),
+        family,
+        tasks,
     )
 
 
-def _metrics(run: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """The metric of every task column; averages and checks are not among them."""
+def _of_tasks(run: Sequence[dict[str, Any]], key: str) -> dict[str, str]:
+    """What is said of every task column, such as its metric; averages and checks are not among them."""
     prefixes = _prefixes(run)
     return {
-        prefixes[source] + task["name"]: task["metric"]
+        prefixes[source] + task["name"]: task.get(key, "")
         for cell in run
         for source, result in cell["results"].items()
         for task in result["tasks"]
@@ -75,6 +104,18 @@ def _prefixes(run: Sequence[dict[str, Any]]) -> dict[str, str]:
     """What stands before a column's name: the head's say so where the cosine's are there too."""
     sources = list(dict.fromkeys(source for cell in run for source in cell["results"]))
     return {source: "" if source == "cosine" or len(sources) == 1 else f"{source} " for source in sources}
+
+
+def _averages(run: Sequence[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """Per average the columns that it is of."""
+    return {
+        prefix + "average": tuple(
+            prefix + task["name"]
+            for cell in run
+            for task in cell["results"].get(source, {"tasks": []})["tasks"]
+        )
+        for source, prefix in _prefixes(run).items()
+    }
 
 
 def _numbers(run: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -39,8 +39,9 @@ class Setting(Part):
     stages: int | None = Field(
         default=None, ge=0, description="only the recipe's first stages; 0: the encoder as it is"
     )
-    each: Literal["relation"] | None = Field(
-        default=None, description="'relation': one model per relation instead of one for all"
+    each: Literal["relation", "subset"] | None = Field(
+        default=None,
+        description="'relation': one model per relation instead of one for all; 'subset': every set of them",
     )
     add: Added | None = Field(default=None, description="a task that comes later, for label recipes")
 
@@ -77,6 +78,11 @@ class Experiment(Part):
     grid_seeds: tuple[int, ...] = Field(
         default=(), description="seeds of the grid search; the first seed if empty"
     )
+    folds: int | None = Field(
+        default=None,
+        ge=2,
+        description="the grid is chosen by the mean over so many folds of the training rows",
+    )
     suite: str = "sts7"
     sources: tuple[Literal["cosine", "head", "matcher"], ...] = ("cosine",)
     check: tuple[Check, ...] = ()
@@ -100,4 +106,31 @@ def read_experiment(path: Path) -> Experiment:
         raise RecipeError(
             [Problem(f"{path}: baseline", f"{experiment.baseline!r} is not one of {', '.join(names)}")]
         )
+    if problems := [*_subset_problems(experiment, str(path)), *_fold_problems(experiment, str(path))]:
+        raise RecipeError(problems)
     return experiment
+
+
+def _fold_problems(experiment: Experiment, where: str) -> list[Problem]:
+    """Folds choose grid points: without any they would be trained for nothing, or silently left out."""
+    if experiment.folds and all(len(experiment.points(one)) < 2 for one in experiment.setting):
+        return [
+            Problem(f"{where}: folds", "no setting has a grid to choose from", "add [grid], or drop folds")
+        ]
+    return []
+
+
+def _subset_problems(experiment: Experiment, where: str) -> list[Problem]:
+    """What cannot stand beside `each = "subset"`: it would fail after hours, or say nothing."""
+    problems = []
+    for number, setting in enumerate(experiment.setting):
+        if setting.each != "subset":
+            continue
+        path = f"{where}: setting.{number}.each"
+        if setting.stages == 0:
+            problems.append(Problem(path, "nothing is trained, so every set is the same", "drop stages = 0"))
+        if setting.add is not None:
+            problems.append(Problem(path, "sets of tasks and a task that comes later", "drop one of the two"))
+        if experiment.check:
+            problems.append(Problem(path, "a check asks models for relations they never learnt", "drop it"))
+    return problems

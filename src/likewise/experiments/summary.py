@@ -12,9 +12,11 @@ from likewise.evaluation.intervals import mean_interval
 from likewise.evaluation.significance import holm, welch
 from likewise.evaluation.tables import align, markdown, p_value
 from likewise.experiments.advice import advise, costs
+from likewise.experiments.affinity import AffinityReport, affinities
+from likewise.experiments.affinity_tables import affinity_lines
 from likewise.experiments.compare import compare, comparison_lines
 from likewise.experiments.related import RelatedReport
-from likewise.experiments.rows import Row
+from likewise.experiments.rows import Row, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,10 @@ class ExperimentResult:
         return list(dict.fromkeys(name for row in self.rows for name in row.numbers))
 
     def tests(self, column: str) -> dict[tuple[str, str], float]:
-        """Welch p-values of every row against the baseline from the same start, Holm-corrected per start."""
+        """Welch p-values of every row against the baseline from the same start, Holm-corrected per start.
+
+        Averages over different tasks are not compared.
+        """
         corrected: dict[tuple[str, str], float] = {}
         for base in self.rows:
             if base.setting != self.baseline or column not in base.numbers:
@@ -43,6 +48,8 @@ class ExperimentResult:
             found: dict[tuple[str, str], float] = {}
             for row in self.rows:
                 if row is base or row.start != base.start or column not in row.numbers:
+                    continue
+                if set(row.averages.get(column, ())) != set(base.averages.get(column, ())):
                     continue
                 with contextlib.suppress(EvaluationError):  # one seed, or no spread: no test
                     found[row.start, row.setting] = welch(row.numbers[column], base.numbers[column]).p
@@ -68,9 +75,14 @@ class ExperimentResult:
             "advice": [asdict(advice) for advice in advise(self.rows)],
             "costs": [asdict(cost) for cost in costs(self.rows)],
             "related": [report.to_dict() for report in self.related],
+            "affinity": [asdict(report) for report in self.affinity()],
             "grid": self.grid,
             **self.about,
         }
+
+    def affinity(self) -> list[AffinityReport]:
+        """What tasks give each other, where a setting was run as every set of them."""
+        return affinities(self.rows, self.baseline)
 
     def _row_dict(self, row: Row) -> dict[str, Any]:
         return {
@@ -109,19 +121,21 @@ class ExperimentResult:
 
     def to_text(self) -> str:
         """Aligned plain tables: the numbers, then every setting against the baseline."""
-        against = comparison_lines(self.rows, self.baseline)
-        return "\n".join([self.name, *align(*self.table()), self.legend(), *_apart(against), *self._ending()])
+        against = comparison_lines(whole(self.rows), self.baseline)
+        lines = [self.name, *align(*self.table()), self.legend(), *_apart(against)]
+        return "\n".join([*lines, *affinity_lines(self.affinity()), *self._ending()])
 
     def to_markdown(self) -> str:
         """The same for the docs."""
-        against = comparison_lines(self.rows, self.baseline, form="markdown")
+        against = comparison_lines(whole(self.rows), self.baseline, form="markdown")
         ending = ["", "```", *self._ending()[1:], "```"] if self._ending() else []
-        return "\n".join([*markdown(*self.table()), "", self.legend(), *_apart(against), *ending])
+        lines = [*markdown(*self.table()), "", self.legend(), *_apart(against)]
+        return "\n".join([*lines, *affinity_lines(self.affinity(), form="markdown"), *ending])
 
     def _ending(self) -> list[str]:
         """How relations hang together, what settings cost, what to choose: lines of plain text."""
         lines = [line for report in self.related for line in ("", *report.lines())]
-        return [*lines, *_titled("cost", costs(self.rows)), *_titled("advice", advise(self.rows))]
+        return [*lines, *_titled("cost", costs(whole(self.rows))), *_titled("advice", advise(self.rows))]
 
     def legend(self) -> str:
         """What the numbers are."""

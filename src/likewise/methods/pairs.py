@@ -3,7 +3,7 @@
     distinct texts of a batch  N texts → chunks of similar length → vectors N×d
     u, v                       rows of those vectors, B×d each
     features                   pairing(u, v), B×F
-    output                     head(features), one per objective
+    output                     head(features), one per objective; a described head reads a vector 1×d too
     loss                       Σ_objectives w · Σ_b loss_b / observed count, over the step's active relations
 
 `weighting` says how the objectives of a step add up: `sum`; `mean` over the active ones; `uncertainty`, where
@@ -16,7 +16,7 @@ relation's loss, and the mean runs over the observed pairs of all processes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,6 +32,7 @@ from likewise.encoders.sentence import embedding_width
 from likewise.errors import ModelError, UsageError
 from likewise.heads import PLAIN, ContrastHead, CosineHead, Head, Layers, UnitSpread, make_head
 from likewise.losses import LOSSES, Loss, anchored, make_loss
+from likewise.methods.described import DEFAULT_MATCHER, DESCRIBED, DescribedHead, check_description
 from likewise.methods.multilingual import FrozenPart
 from likewise.pairing import Pairing
 from likewise.records import Codec, Relation
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 Weighting = Literal["sum", "mean", "uncertainty"]
 DEFAULT_PAIRING = ("u", "v", "absdiff")
+_COSINES = ("cosine", "contrast")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +59,30 @@ class Objective:
     allow_blind: bool = False
     within: str = "data"
     map: str = "identity"
+    matcher: str = DEFAULT_MATCHER
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def head_key(self) -> str:
-        """Name of the head's parameters; objectives with equal keys share one head."""
+    def target_key(self) -> str:
+        """Name of the objective's targets in a batch."""
         return f"{self.relation.name}:{self.head}:{'+'.join(self.features)}"
+
+    @property
+    def head_key(self) -> str:
+        """Name of the head's parameters; objectives with equal keys share one head, all described ones do."""
+        if self.head == DESCRIBED:
+            return f"{DESCRIBED}:{self.matcher}:{'+'.join(self.features)}"
+        return self.target_key
 
     @property
     def balance_key(self) -> str:
         """Name of the objective's learnt weight; parameter names cannot hold dots."""
-        return f"{self.head_key}:{self.loss}".replace(".", "·")
+        return f"{self.target_key}:{self.loss}".replace(".", "·")
 
     @property
     def features(self) -> tuple[str, ...]:
         """The pair features the head sees; cosine heads see the cosine whatever the recipe says."""
-        return ("cosine",) if self.head in ("cosine", "contrast") else self.pairing
+        return ("cosine",) if self.head in _COSINES else self.pairing
 
     def codec(self) -> Codec:
         """The codec between gold values and this head's targets."""
@@ -82,8 +92,10 @@ class Objective:
             "classes": "class",
             "cosine": "unit",
             "contrast": "unit",
+            DESCRIBED: "unit",
         }
-        return Codec(self.relation, forms[self.head], floor=self.floor)  # type: ignore[arg-type]
+        floor = self.floor if self.head in _COSINES else 0.0
+        return Codec(self.relation, forms[self.head], floor=floor)  # type: ignore[arg-type]
 
     def outputs(self) -> int:
         """Width of the head's output."""
@@ -99,6 +111,8 @@ class PairModel(nn.Module):
         self.anchor = 0.0  # weight of `losses.anchored`; a stage's setting
         self.weighting: Weighting = "sum"
         self.frozen: FrozenPart | None = None  # of a model that grew on a frozen encoder
+        # Names of the relations that training rows are looked for; all if empty.
+        self.learning: tuple[str, ...] = ()
         self.balance = nn.ParameterDict()
         self.heads = nn.ModuleDict()
         self.set_objectives(objectives)
@@ -116,14 +130,15 @@ class PairModel(nn.Module):
         for objective in objectives:
             key = objective.head_key
             pairing = self.pairings[key] = Pairing(objective.features)
-            new = make_head(
-                objective.head, pairing.width(width), outputs=objective.outputs(), layers=objective.layers
-            ).to(self.encoder.device)
-            if isinstance(new, CosineHead):
-                new.map = objective.map
+            new = _new_head(objective, pairing.width(width), width).to(self.encoder.device)
             refuse_blind_head(objective, pairing, new)
             if key not in heads:
                 heads[key] = _same_shape(kept.get(key), new) or new
+            elif objective.head == DESCRIBED and _same_shape(heads[key], new) is None:
+                raise UsageError(
+                    "objectives by head 'described' share one head: give all of them the same hidden "
+                    "and scale_features"
+                )
             relation = objective.relation
             self.losses.append(
                 make_loss(
@@ -167,6 +182,24 @@ class PairModel(nn.Module):
         """The relations this model answers, in the order of its objectives."""
         return tuple({objective.relation.name: objective.relation for objective in self.objectives}.values())
 
+    @property
+    def learnt(self) -> tuple[Objective, ...]:
+        """The objectives that are being trained."""
+        return tuple(o for o in self.objectives if not self.learning or o.relation.name in self.learning)
+
+    @property
+    def descriptions(self) -> dict[str, str]:
+        """What described heads read: relation → its description."""
+        return {o.relation.name: o.relation.description for o in self.objectives if o.head == DESCRIBED}
+
+    def describe(self, encode: Callable[[Sequence[str]], NDArray[np.float32]]) -> dict[str, Tensor]:
+        """The descriptions as vectors, 1×d each, by a function from texts to vectors N×d."""
+        said = self.descriptions
+        if not said:
+            return {}
+        vectors = torch.from_numpy(np.asarray(encode(list(said.values())))).to(self.encoder.device)
+        return {name: vectors[row : row + 1] for row, name in enumerate(said)}
+
     def answering(self, relation: str, source: str | None = None) -> Objective:
         """The objective that answers a relation: its first, or its first with the wanted source."""
         mine = [objective for objective in self.objectives if objective.relation.name == relation]
@@ -185,12 +218,28 @@ class PairModel(nn.Module):
         vectors = [self.encoder(dict(chunk))["sentence_embedding"] for chunk in chunks]
         return vectors[0] if len(vectors) == 1 else torch.cat(vectors)
 
-    def output(self, objective: Objective, u: Tensor, v: Tensor, *, training: bool = False) -> Tensor:
-        """The head's raw output for pairs of vectors."""
+    def output(
+        self,
+        objective: Objective,
+        u: Tensor,
+        v: Tensor,
+        *,
+        description: Tensor | None = None,
+        training: bool = False,
+    ) -> Tensor:
+        """The head's raw output for pairs of vectors; a described head reads the description's, 1×d, too."""
         head = self.heads[objective.head_key]
         if training and isinstance(head, ContrastHead):
             return functional.normalize(u, dim=-1) @ functional.normalize(v, dim=-1).T
-        output: Tensor = head(self.pairings[objective.head_key](u, v))
+        features = self.pairings[objective.head_key](u, v)
+        output: Tensor
+        if isinstance(head, DescribedHead):
+            if description is None:
+                name = objective.relation.name
+                raise UsageError(f"relation {name!r} is answered by its description: give its vector too")
+            output = head(features, description)
+        else:
+            output = head(features)
         return output
 
     def forward(
@@ -202,22 +251,27 @@ class PairModel(nn.Module):
         active: Sequence[str] | None = None,
         group: Tensor | None = None,
         anchors: Tensor | None = None,
+        descriptions: dict[str, Any] | None = None,
+        described: Sequence[str] = (),
     ) -> dict[str, Tensor]:
         """The loss of one step.
 
-        `targets` maps head key → B×width, NaN where missing; `group` numbers data sets; `anchors` are the
-        distinct texts' vectors before training, in the chunks' order.
+        `targets` maps target key → B×width, NaN where missing; `group` numbers data sets; `anchors` are the
+        distinct texts' vectors before training, in the chunks' order; `descriptions` holds one text for each
+        of the relations `described`.
         """
         vectors = self.encode_chunks(chunks)
         u, v = vectors[a], vectors[b]
+        said = {} if descriptions is None else self._encode_descriptions(descriptions, described)
         parts = []
         for objective, loss in zip(self.objectives, self.losses, strict=True):
             if active is not None and objective.relation.name not in active:
                 continue
-            output = self.output(objective, u, v, training=True)
+            description = said.get(objective.relation.name)
+            output = self.output(objective, u, v, description=description, training=True)
             if LOSSES[objective.loss].grouped:
                 loss = partial(loss, group=group if objective.within == "data" else None)
-            part = objective.weight * _observed_mean(loss, output.float(), targets[objective.head_key])
+            part = objective.weight * _observed_mean(loss, output.float(), targets[objective.target_key])
             if self.weighting == "uncertainty":
                 log_variance = self.balance[objective.balance_key]
                 part = torch.exp(-log_variance) * part + log_variance / 2
@@ -229,30 +283,58 @@ class PairModel(nn.Module):
             total = total + self.anchor * anchored(vectors, anchors, a, b)
         return {"loss": total}
 
+    def _encode_descriptions(self, inputs: dict[str, Any], names: Sequence[str]) -> dict[str, Tensor]:
+        vectors = self.encode_chunks([inputs])
+        return {name: vectors[row : row + 1] for row, name in enumerate(names)}
+
     @torch.inference_mode()
-    def answer(self, objective: Objective, u: Tensor, v: Tensor) -> NDArray[np.float64] | list[str]:
+    def answer(
+        self, objective: Objective, u: Tensor, v: Tensor, *, description: Tensor | None = None
+    ) -> NDArray[np.float64] | list[str]:
         """Reported values for pairs of vectors: numbers on the relation's scale, or labels."""
         head = self.heads[objective.head_key]
         if not isinstance(head, Head):
             raise ModelError(f"{objective.head_key} is not a head")
-        read = head.read(self.output(objective, u, v))
+        read = head.read(self.output(objective, u, v, description=description))
         return objective.codec().decode(read.float().cpu().numpy())
 
 
 def objective_source(objective: Objective) -> str:
     """Either cosine or head: where an answer comes from, printed beside every number."""
-    return "cosine" if objective.head in ("cosine", "contrast") else "head"
+    return "cosine" if objective.head in _COSINES else "head"
 
 
 def refuse_blind_head(objective: Objective, pairing: Pairing, head: Head) -> None:
-    """Stop a linear head over features that never let the two texts meet (METHODS 0.10)."""
-    if pairing.interacts or not head.linear or objective.allow_blind:
+    """Stop a linear head over features that never let the two texts meet (METHODS 0.10).
+
+    So too a matcher that never lets pair and description meet.
+    """
+    if objective.allow_blind:
+        return
+    if isinstance(head, DescribedHead) and head.blind:
+        raise UsageError(
+            f"relation {objective.relation.name!r}: matcher {objective.matcher!r} adds one score of the pair "
+            f"and one of the description: all relations would rank pairs alike; use {DEFAULT_MATCHER} "
+            "(allow_blind = true runs it as an ablation)"
+        )
+    if pairing.interacts or not head.linear:
         return
     raise UsageError(
         f"relation {objective.relation.name!r}: a linear head over {list(pairing.parts)} adds one score "
         "per text and cannot compare them; add absdiff or prod to the pairing "
         "(allow_blind = true runs it as an ablation)"
     )
+
+
+def _new_head(objective: Objective, features: int, width: int) -> Head:
+    """A fresh head over features of a pair of vectors of a width."""
+    if objective.head == DESCRIBED:
+        check_description(objective.relation)
+        return DescribedHead(features, width, matcher=objective.matcher, layers=objective.layers)
+    head = make_head(objective.head, features, outputs=objective.outputs(), layers=objective.layers)
+    if isinstance(head, CosineHead):
+        head.map = objective.map
+    return head
 
 
 def _same_shape(old: nn.Module | None, new: Head) -> nn.Module | None:

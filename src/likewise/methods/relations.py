@@ -9,8 +9,9 @@ relation's score grid; the answer is its expectation. Entailment-like relations 
 
 Shapes: words T×B×300 → BiLSTM T×B×4096 → max u, v B×4096 → features B×8192 → log p̂_r B×K_r → ŷ_r = g_rᵀp̂_r.
 Heads in `heads.py` (`hidden = 50` is Tai's), losses `kl_grid`, `mse_grid` and `cross_entropy` in `losses.py`,
-schedules in `schedules.py`. Shipped recipes: relations-activity, relations-sick, relations-typed, and
-relations-infersent, the paper's own. Optimiser rules that the paper takes from InferSent are below.
+schedules in `schedules.py`. Shipped recipes: relations-activity, relations-sick, relations-typed,
+relations-infersent, the paper's own, and relations-described, where one head reads what each relation asks
+(`described`). Optimiser rules that the paper takes from InferSent are below.
 """
 
 from __future__ import annotations

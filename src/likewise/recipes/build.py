@@ -13,6 +13,7 @@ from likewise.encoders.sentence import load_encoder, with_prompt, without_normal
 from likewise.errors import LikewiseError, Problem, RecipeError
 from likewise.heads import Layers
 from likewise.losses import make_loss
+from likewise.methods.described import DESCRIBED, check_description
 from likewise.methods.pairs import Objective
 from likewise.methods.regression import check_zone
 from likewise.recipes.schema import Recipe
@@ -23,6 +24,8 @@ from likewise.training.settings import FitSettings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+    from likewise.encoders.words import Source, WordTable
 
 
 def build_relations(recipe: Recipe) -> dict[str, Relation]:
@@ -99,9 +102,12 @@ def _objective(relation: Relation, spec: ObjectiveSpec) -> Objective:
         weight=spec.weight,
         allow_blind=spec.allow_blind,
         within=spec.within,
+        matcher=spec.matcher,
         options=spec.options(),
     )
     objective.codec()
+    if spec.head == DESCRIBED:
+        check_description(relation)
     make_loss(spec.loss, spec.head, lo=relation.lo, hi=relation.hi, unit=relation.unit, **spec.options())
     if spec.loss in ("smooth_k2", "translated_relu") and spec.x0 is not None:
         check_zone(relation, spec.x0)
@@ -109,27 +115,45 @@ def _objective(relation: Relation, spec: ObjectiveSpec) -> Objective:
 
 
 def build_encoder(
-    spec: EncoderSpec, *, device: str | None, seed: int, words: Iterable[str] | None
+    spec: EncoderSpec,
+    *,
+    device: str | None,
+    seed: int,
+    words: Iterable[str] | None,
+    table: WordTable | None = None,
 ) -> SentenceTransformer:
-    """The encoder a recipe starts from; `words` limits word-vector vocabularies."""
+    """The encoder a recipe starts from; `words` limits word-vector vocabularies.
+
+    `table` holds word vectors that were learnt for this run, in the place of the recipe's.
+    """
     if spec.kind == "pretrained":
         encoder = load_encoder(spec.name, device=device, max_length=spec.max_length)
         encoder = encoder if spec.normalise else without_normalisation(encoder)
         return with_prompt(encoder, spec.prompt) if spec.prompt else encoder
-    if not spec.vectors:
-        raise RecipeError(
-            [Problem("encoder.vectors", f"kind {spec.kind!r} needs vectors", "name their folder or file")]
-        )
+    vectors = spec.vectors if table is None else table
+    if not vectors:
+        remedy = "name their folder or file, or learn them (encoder.word2vec)"
+        raise RecipeError([Problem("encoder.vectors", f"kind {spec.kind!r} needs vectors", remedy)])
     if spec.kind == "vectors":
         from likewise.encoders.external import external_encoder
 
         external = external_encoder(spec.vectors)
         return with_prompt(external, spec.prompt) if spec.prompt else external
+    from likewise.encoders.words import with_dropout
+
+    made = _word_encoder(spec, vectors, device=device, seed=seed, words=words)
+    return with_dropout(made, spec.dropout) if spec.dropout else made
+
+
+def _word_encoder(
+    spec: EncoderSpec, vectors: Source, *, device: str | None, seed: int, words: Iterable[str] | None
+) -> SentenceTransformer:
+    """A recurrent encoder or an average over word vectors."""
     from likewise.encoders.words import average_encoder, bilstm_encoder
 
     if spec.kind == "bilstm":
         return bilstm_encoder(
-            spec.vectors,
+            vectors,
             hidden=spec.hidden or 2048,
             words=words,
             max_length=spec.max_length or 256,
@@ -142,7 +166,7 @@ def build_encoder(
         from likewise.encoders.lstm import lstm_encoder
 
         return lstm_encoder(
-            spec.vectors,
+            vectors,
             hidden=spec.hidden or 100,
             words=words,
             max_length=spec.max_length or 400,
@@ -152,7 +176,7 @@ def build_encoder(
             seed=seed,
             device=device,
         )
-    return average_encoder(spec.vectors, words=words, seed=seed, device=device)
+    return average_encoder(vectors, words=words, train_vectors=spec.train_vectors, seed=seed, device=device)
 
 
 def encoder_files(spec: EncoderSpec) -> dict[str, Stamp]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +18,9 @@ from likewise.losses import LOSSES
 from likewise.methods.pairs import PairModel
 from likewise.recipes.schema_stages import StageSpec
 from likewise.records import Record, Relation, nearest_labels
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CORRELATIONS = ("spearman", "pearson")
 
@@ -45,12 +50,13 @@ def dev_scorer(
         if not kept or stage.optimiser != "exact":
             kept[:] = [encode_texts(model.encoder, texts, precision=precision, features=features[0])]
         vectors = kept[0]
+        said = model.describe(partial(encode_texts, model.encoder, precision=precision, features=features[0]))
         place = {text: row for row, text in enumerate(texts)}
         numbers: dict[str, float] = {}
         for entry in sets:
             rows = [(place[record.a], place[record.b]) for record in entry.records]
             u, v = vectors[[a for a, _ in rows]], vectors[[b for _, b in rows]]
-            numbers |= _set_numbers(model, stage, entry, u, v)
+            numbers |= _set_numbers(model, stage, entry, u, v, said)
         signs = {
             name: value if get_metric(name.split(" ")[0]).higher_is_better else -value
             for name, value in numbers.items()
@@ -111,8 +117,14 @@ def settle_cosines(model: PairModel, sets: Sequence[DevSet], *, precision: str =
 
 
 def _set_numbers(
-    model: PairModel, stage: StageSpec, entry: DevSet, u: np.ndarray, v: np.ndarray
+    model: PairModel,
+    stage: StageSpec,
+    entry: DevSet,
+    u: np.ndarray,
+    v: np.ndarray,
+    said: Mapping[str, Tensor],
 ) -> dict[str, float]:
+    """Each relation's number on a dev set; `said` are descriptions as vectors, by relation."""
     numbers = {}
     for relation in model.relations:
         gold = [record.values.get(relation.name) for record in entry.records]
@@ -122,7 +134,14 @@ def _set_numbers(
             continue
         try:
             numbers[f"{metric} {relation.name} {entry.name}"] = _number(
-                model, relation, metric, stage.select_source, [gold[row] for row in seen], u[seen], v[seen]
+                model,
+                relation,
+                metric,
+                stage.select_source,
+                [gold[row] for row in seen],
+                u[seen],
+                v[seen],
+                said,
             )
         except EvaluationError:
             # Early in training a head may still answer one constant: the worst value, not the end of the run.
@@ -138,6 +157,7 @@ def _number(
     gold: list[object],
     u: np.ndarray,
     v: np.ndarray,
+    said: Mapping[str, Tensor],
 ) -> float:
     import torch
 
@@ -146,7 +166,8 @@ def _number(
     if source == "cosine" and not labels:
         predicted: object = torch.nn.functional.cosine_similarity(left, right, dim=-1).double().cpu().numpy()
     else:
-        predicted = model.answer(model.answering(relation.name, source), left, right)
+        objective = model.answering(relation.name, source)
+        predicted = model.answer(objective, left, right, description=said.get(relation.name))
     if relation.kind == "ordered":
         if labels and not isinstance(predicted, list):
             predicted = nearest_labels(relation, np.asarray(predicted))

@@ -62,10 +62,14 @@ def infer_document(
 def _stage_defaults(relations: Sequence[Relation], rows: int | None) -> dict[str, Any]:
     shipped = shipped_document("similarity" if _alone(relations) else "relations-activity")["stage"][0]
     settings = {key: value for key, value in shipped.items() if key not in _STAGE_KEYS}
-    if rows is not None and rows < _FEW:
-        # A few hundred pairs in the shipped batches and epochs would be a handful of steps.
-        settings |= {"batch_size": 16, "epochs": min(20, max(4, math.ceil(_FEW_PAIRS_SEEN / max(1, rows))))}
-    return settings
+    return settings if rows is None else settings | settings_for_few(rows)
+
+
+def settings_for_few(rows: int) -> dict[str, Any]:
+    """Batch size and epochs of a small table: in the shipped ones it would be a handful of steps."""
+    if rows >= _FEW:
+        return {}
+    return {"batch_size": 16, "epochs": min(20, max(4, math.ceil(_FEW_PAIRS_SEEN / max(1, rows))))}
 
 
 def _alone(relations: Sequence[Relation]) -> bool:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from likewise.classify import Classifier
-from likewise.errors import DataError, Problem
+from likewise.errors import DataError, Problem, RecipeError
 from likewise.evaluation.metrics import compute
-from likewise.methods.label_embedding import LabelModel, printed_form_warning
+from likewise.methods.label_embedding import ONE_HOT, LabelModel, check_tasks, printed_form_warning
+from likewise.methods.label_texts import find_label_faults
 from likewise.recipes.build import build_settings
 from likewise.recipes.devscore import DevSet
 from likewise.recipes.plans import label_plan_lines
@@ -20,6 +21,7 @@ from likewise.recipes.runfiles import Place, stage_report
 from likewise.recipes.schema import Recipe
 from likewise.recipes.schema_stages import LabelStageSpec
 from likewise.recipes.stages import StageData, stage_relations
+from likewise.records import Relation
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -32,6 +34,57 @@ def label_stages(recipe: Recipe) -> list[tuple[int, LabelStageSpec]]:
     return [(n, stage) for n, stage in enumerate(recipe.stage) if isinstance(stage, LabelStageSpec)]
 
 
+def check_label_stages(
+    recipe: Recipe,
+    encoder: SentenceTransformer,
+    stages: Sequence[StageData],
+    *,
+    tell: Callable[[str], None],
+) -> None:
+    """Refuse tasks, labels and rows that nothing can be learnt from, before anything is written.
+
+    Words of labels that the encoder does not know are told.
+    """
+    from likewise.training.label_steps import rows_by_task
+
+    read: dict[str, Relation] = {}
+    for _, stage in label_stages(recipe):
+        tasks = stage_relations(recipe, stage)
+        check_tasks(list(tasks.values()))
+        read |= tasks if stage.matcher != ONE_HOT else {}
+    check_label_texts(read, encoder, tell=tell)
+    for number, stage in label_stages(recipe):
+        tasks = stage_relations(recipe, stage)
+        rows_by_task(stages[number].train, list(tasks.values()))
+        rows = [record for entry in stages[number].dev for record in entry.records]
+        if rows and all(record.values.get(name) is None for record in rows for name in tasks):
+            raise _no_dev_label(stages[number].dev)
+
+
+def check_label_texts(
+    tasks: Mapping[str, Relation], encoder: SentenceTransformer, *, tell: Callable[[str], None]
+) -> None:
+    """Refuse labels that the encoder cannot read or tell apart: every problem at once."""
+    problems: list[Problem] = []
+    for name, task in tasks.items():
+        faults = find_label_faults(
+            encoder,
+            task,
+            place=f"relation.{name}",
+            remedy=f"say it in other words (relation.{name}.texts), or take vectors that have one of them",
+        )
+        problems += faults.problems
+        for note in faults.notes:
+            tell(note)
+    if problems:
+        raise RecipeError(problems)
+
+
+def _no_dev_label(sets: Sequence[DevSet]) -> DataError:
+    names = ", ".join(entry.name for entry in sets)
+    return DataError([Problem(names, "no dev text has a label of any task", "give other dev texts")])
+
+
 def start_label_model(recipe: Recipe, stage: LabelStageSpec, encoder: SentenceTransformer) -> LabelModel:
     """The model before its first step."""
     with torch.random.fork_rng(devices=[]):
@@ -42,7 +95,10 @@ def start_label_model(recipe: Recipe, stage: LabelStageSpec, encoder: SentenceTr
             matcher=stage.matcher,
             hidden=stage.hidden,
             loss=stage.loss,
-            label_encoder=copy.deepcopy(encoder) if stage.label_encoder == "own" else None,
+            # Label texts that nobody reads need no encoder.
+            label_encoder=copy.deepcopy(encoder)
+            if stage.label_encoder == "own" and stage.matcher != ONE_HOT
+            else None,
             weights=stage.weights,
             max_words=stage.max_words,
         )
@@ -105,8 +161,7 @@ def label_scorer(
                     gold = [str(r.values[task.name]) for r in rows]
                     numbers[f"accuracy {task.name} {entry.name}"] = compute("accuracy", gold, found)
         if not numbers:
-            names = ", ".join(entry.name for entry in sets)
-            raise DataError([Problem(names, "no dev text has a label of any task", "give other dev texts")])
+            raise _no_dev_label(sets)
         return {"score": float(np.mean(list(numbers.values()))), **numbers}
 
     return evaluate

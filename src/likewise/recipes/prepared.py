@@ -48,6 +48,7 @@ _ROWS = (
     "data",
     "dev",
     "dev_share",
+    "fold",
     "parallel",
     "filter_against",
     "allow_leak",
@@ -101,9 +102,12 @@ def _key(recipe: Recipe, context: RunContext) -> str:
 
 
 def _draws(recipe: Recipe) -> bool:
-    """Whether rows depend on the seed: a dev set split off, or noise."""
+    """Whether rows depend on the seed: a dev set split off, a fold, or noise."""
     return any(
-        not stage.dev or any(spec.noise for spec in getattr(stage, "data", ())) for stage in recipe.stage
+        not stage.dev
+        or getattr(stage, "fold", None) is not None
+        or any(spec.noise for spec in getattr(stage, "data", ()))
+        for stage in recipe.stage
     )
 
 

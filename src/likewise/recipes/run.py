@@ -20,6 +20,7 @@ from likewise.encoders.sentence import with_prompt
 from likewise.errors import Problem, RecipeError
 from likewise.heads import CosineHead
 from likewise.losses import LOSSES
+from likewise.methods.described import DESCRIBED
 from likewise.methods.label_embedding import LabelModel
 from likewise.methods.pairs import PairModel
 from likewise.predict import Predictor
@@ -32,11 +33,18 @@ from likewise.recipes.build import (
 )
 from likewise.recipes.devscore import DevSet, check_dev, dev_scorer, settle_cosines
 from likewise.recipes.frozen import Frozen, run_parallel, run_refine
-from likewise.recipes.labels import label_stages, run_labels, start_label_model
+from likewise.recipes.labels import (
+    check_label_stages,
+    check_label_texts,
+    label_stages,
+    run_labels,
+    start_label_model,
+)
 from likewise.recipes.plans import frozen_plan_lines, label_plan_lines, plan_lines
 from likewise.recipes.prepared import prepared_stages
 from likewise.recipes.runfiles import Place, kept_stage, open_run, run_folders, stage_report
 from likewise.recipes.schema import Recipe
+from likewise.recipes.schema_parts import WORD_KINDS, Word2VecSpec
 from likewise.recipes.schema_stages import ParallelStageSpec, RefineStageSpec, StageSpec
 from likewise.recipes.stages import StageData, stage_relations
 from likewise.training.state import FitEvent
@@ -46,6 +54,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from likewise.encoders.external import TextFunction
+    from likewise.encoders.words import WordTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +113,8 @@ def _run_in(
     open_encoder = cache(lambda: start_encoder(recipe, stages, context))
     if not frozen_stages(recipe):
         open_encoder()
+    if label_stages(recipe):
+        check_label_stages(recipe, open_encoder(), stages, tell=context.tell)
     ranks.wait()  # all have looked at the folders before the first one writes
     if ranks.is_first():
         open_run(work, recipe, resume=resume)
@@ -169,6 +180,7 @@ def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
         lines += frozen_plan_lines(recipe, number, frozen_stage, stages[number])
     if label_stages(recipe):
         encoder = start_encoder(recipe, stages, context)
+        check_label_stages(recipe, encoder, stages, tell=context.tell)
         labels = start_label_model(recipe, label_stages(recipe)[0][1], encoder)
     for number, label_stage in label_stages(recipe):
         labels.set_tasks(list(stage_relations(recipe, label_stage).values()), label_stage.weights)
@@ -187,8 +199,9 @@ def untrained(recipe: Recipe, context: RunContext) -> RunReport:
     if label_stages(recipe):
         encoder = start_encoder(recipe, prepared_stages(recipe, context=context), context)
         stage = label_stages(recipe)[-1][1]
-        tasks = list(stage_relations(recipe, stage).values())
-        model = LabelModel(encoder, tasks, matcher="cosine", max_words=stage.max_words)
+        tasks = stage_relations(recipe, stage)
+        check_label_texts(tasks, encoder, tell=context.tell)
+        model = LabelModel(encoder, list(tasks.values()), matcher="cosine", max_words=stage.max_words)
         return RunReport(None, [], ready(model, {"name": recipe.name}, context.precision))
     frozen = start_frozen(recipe, cache(lambda: start_encoder(recipe, [], context)), context)
     settled = settled_model(frozen, (), precision=context.precision)
@@ -218,23 +231,44 @@ def start_encoder(recipe: Recipe, stages: Sequence[StageData], context: RunConte
         return with_prompt(encoder, recipe.encoder.prompt) if recipe.encoder.prompt else encoder
     from likewise.encoders.words import split_words
 
-    from_data = recipe.encoder.kind in ("bilstm", "lstm", "average") and recipe.encoder.words == "data"
+    table = _learn_words(recipe, stages, context) if recipe.encoder.word2vec else None
+    from_data = recipe.encoder.kind in WORD_KINDS and recipe.encoder.words == "data" and table is None
     words = split_words(_all_texts(recipe, stages)) if from_data else None
-    return build_encoder(recipe.encoder, device=context.device, seed=recipe.seed, words=words)
+    return build_encoder(recipe.encoder, device=context.device, seed=recipe.seed, words=words, table=table)
+
+
+def _learn_words(recipe: Recipe, stages: Sequence[StageData], context: RunContext) -> WordTable:
+    """Word vectors from the training texts, each once, and from labels in words; dev texts are not seen."""
+    from likewise.encoders.word2vec import Word2VecSettings, train_word2vec
+
+    chosen = recipe.encoder.word2vec or Word2VecSpec()
+    texts = list(dict.fromkeys(text for data in stages for record in data.train for text in record.texts))
+    context.tell(f"word2vec: vectors of width {chosen.width} from {len(texts):,} training texts")
+    settings = Word2VecSettings(**chosen.model_dump())
+    return train_word2vec(texts, list(_own_texts(recipe)), settings, seed=recipe.seed)
 
 
 def _all_texts(recipe: Recipe, stages: Sequence[StageData]) -> Iterator[str]:
-    """Every text that a run may show its encoder: rows, and the labels of every task in words."""
+    """Every text that a run may show its encoder: rows, labels in words, descriptions that are read."""
     for data in stages:
         for record in data.all_records():
             yield from record.texts
+    yield from _own_texts(recipe)
+
+
+def _own_texts(recipe: Recipe) -> Iterator[str]:
+    """What the recipe itself says: labels in words, descriptions that are read."""
     for relation in build_relations(recipe).values():
         for ways in relation.label_texts:
             yield from ways
+    for number, _ in pair_stages(recipe):
+        yield from (o.relation.description for o in build_objectives(recipe, number) if o.head == DESCRIBED)
 
 
 def check_trainable(recipe: Recipe, context: RunContext) -> None:
-    """Refuse stages that would train an encoder which is a function."""
+    """Refuse stages that would train an encoder which is a function, and objectives that cannot be."""
+    for number, _ in pair_stages(recipe):
+        build_objectives(recipe, number)
     if (context.encoder is not None or recipe.encoder.kind == "vectors") and pair_stages(recipe):
         number = pair_stages(recipe)[0][0]
         raise RecipeError(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+# Encoders over word vectors.
+WORD_KINDS = ("bilstm", "lstm", "average")
 
 
 class Part(BaseModel):
@@ -39,6 +42,16 @@ class RelationSpec(Part):
         return {label: (ways,) if isinstance(ways, str) else ways for label, ways in value.items()}
 
 
+class Word2VecSpec(Part):
+    """Word vectors trained on the run's own training texts and label texts, before anything else (gensim)."""
+
+    width: int = Field(default=100, gt=0)
+    window: int = Field(default=5, gt=0, description="words to either side")
+    epochs: int = Field(default=5, gt=0)
+    least: int = Field(default=2, gt=0, description="rarer words have no vector; those of labels always have")
+    skip_gram: bool = Field(default=False, description="otherwise CBOW, which is three times as fast")
+
+
 class EncoderSpec(Part):
     """A pretrained checkpoint by name, word vectors under an LSTM or an average, or vectors of texts."""
 
@@ -48,6 +61,9 @@ class EncoderSpec(Part):
         default="",
         description="bilstm, lstm, average: word vectors, folder or .txt/.vec file; vectors: an .npz",
     )
+    word2vec: Word2VecSpec | None = Field(
+        default=None, description="bilstm, lstm, average: vectors learnt from the texts at hand instead"
+    )
     hidden: int | None = Field(
         default=None, gt=0, description="LSTM units per direction: 2048 for bilstm, 100 for lstm if empty"
     )
@@ -56,6 +72,9 @@ class EncoderSpec(Part):
         default=None, gt=0, description="lstm: weights begin normal with this deviation; torch's own if empty"
     )
     train_vectors: bool = False
+    dropout: float = Field(
+        default=0.0, ge=0, lt=1, description="share of word-vector entries zeroed while training"
+    )
     padding: Literal["safe", "infersent-v1"] = Field(
         default="safe", description="BiLSTM: infersent-v1 lets zero padding take part in the max"
     )
@@ -67,6 +86,15 @@ class EncoderSpec(Part):
         default=True, description="keep the checkpoint's own Normalize module, if it has one"
     )
     prompt: str = Field(default="", description="put before every text, such as E5's 'query: '")
+
+    @model_validator(mode="after")
+    def _one_source_of_vectors(self) -> Self:
+        if self.word2vec is not None and (self.vectors or self.kind not in WORD_KINDS):
+            raise ValueError(
+                f"word2vec: goes with kind {', '.join(WORD_KINDS)} and without vectors; "
+                f"here are kind {self.kind!r} and vectors {self.vectors!r}"
+            )
+        return self
 
 
 class DataSpec(Part):

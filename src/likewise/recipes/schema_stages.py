@@ -13,7 +13,7 @@ class ObjectiveSpec(Part):
     """What is learnt about one relation."""
 
     relation: str
-    head: Literal["scalar", "distribution", "classes", "cosine", "contrast"] = "cosine"
+    head: Literal["scalar", "distribution", "classes", "cosine", "contrast", "described"] = "cosine"
     loss: str = "mse"
     pairing: tuple[str, ...] = ("u", "v", "absdiff")
     hidden: tuple[PositiveInt, ...] = Field(
@@ -39,6 +39,9 @@ class ObjectiveSpec(Part):
     scale: float | None = Field(default=None, gt=0)
     delta: float | None = Field(default=None, gt=0)
     positive: float | None = None
+    matcher: Literal["concat-mlp", "bilinear", "dot", "cosine", "interaction", "concat-linear"] = Field(
+        default="concat-mlp", description="described: how pair and description meet; all of them share one"
+    )
 
     @field_validator("hidden", mode="before")
     @classmethod
@@ -59,6 +62,9 @@ class TrainedStageSpec(Part):
     dev: tuple[DataSpec, ...] = ()
     dev_share: float = Field(
         default=0.1, gt=0, lt=1, description="share of data split off where no dev is given"
+    )
+    fold: tuple[PositiveInt, PositiveInt] | None = Field(
+        default=None, description="[k, K]: part k of K of the data is dev instead; 1 is the first"
     )
     filter_against: tuple[str, ...] = Field(
         default=(),
@@ -94,6 +100,13 @@ class TrainedStageSpec(Part):
         default=None, gt=0, description="evaluations without a better one before stopping"
     )
     select: bool = Field(default=True, description="keep the best dev step; otherwise the last")
+
+    @field_validator("fold")
+    @classmethod
+    def _one_of_several(cls, value: tuple[int, int] | None) -> tuple[int, int] | None:
+        if value is not None and not (value[0] <= value[1] and value[1] > 1):
+            raise ValueError(f"{list(value)} is no part of several: [k, K] has k from 1 to K, and K above 1")
+        return value
 
 
 class StageSpec(TrainedStageSpec):

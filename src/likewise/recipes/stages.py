@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from likewise.data.folds import fold_rows
 from likewise.data.parallel import ParallelText, read_parallel
 from likewise.data.reading import find_named_corpus
 from likewise.data.splits import split_rows
@@ -23,6 +24,7 @@ from likewise.recipes.schema_stages import (
     ParallelSpec,
     ParallelStageSpec,
     StageSpec,
+    TrainedStageSpec,
 )
 from likewise.recipes.sources import load_source
 from likewise.records import Record, Relation
@@ -81,7 +83,8 @@ def load_stage(
 
     parallel = load_translations(recipe, number, read, context=context, notes=leakage)
     train = [(spec, rows(spec)) for spec in rated_data(stage)]
-    dev = [(spec, rows(spec)) for spec in stage.dev]
+    fold = stage.fold if isinstance(stage, TrainedStageSpec) else None
+    dev = [(spec, rows(spec)) for spec in stage.dev] if fold is None else []
     if rated_against(stage):
         train, dev, lines = _filter(recipe, number, train, dev, context)
         leakage += lines
@@ -90,21 +93,49 @@ def load_stage(
         raise DataError(f"stage {number}: no training pairs are left")
     weights = [spec.weight for spec, part in train for _ in part]
     groups = [number for number, (_, part) in enumerate(train) for _ in part]
-    names = [short_name(spec.source) for spec, _ in dev]
-    if len(set(names)) < len(names):
-        names = [f"{spec.source} ({place})" for place, (spec, _) in enumerate(dev)]
+    names = _set_names([spec for spec, _ in dev])
     sets = tuple(DevSet(name, part) for name, (_, part) in zip(names, dev, strict=True) if part)
     if not sets and records:
-        chosen, clean = split_rows(records, stage.dev_share, recipe.seed)
-        sets = (DevSet("split-off dev", [records[row] for row in sorted(chosen)]),)
+        if fold is not None:
+            chosen, clean, sets = _hold_fold(fold, recipe.seed, records, groups, rated_data(stage))
+        else:
+            chosen, clean = split_rows(records, stage.dev_share, recipe.seed)
+            sets = (DevSet("split-off dev", [records[row] for row in sorted(chosen)]),)
         kept = [row for row in range(len(records)) if row not in chosen]
         records = [records[row] for row in kept]
         weights, groups = [weights[row] for row in kept], [groups[row] for row in kept]
         if not clean:
-            leakage.append("dev was split off at random: the rows hang together through shared texts")
+            drawn = "split off" if fold is None else "drawn as a fold"
+            leakage.append(f"dev was {drawn} at random: the rows hang together through shared texts")
     return StageData(
         records, weights if len(set(weights)) > 1 else None, groups, sets, leakage, tuple(parallel)
     )
+
+
+def _hold_fold(
+    fold: tuple[int, int],
+    seed: int,
+    records: Sequence[Record],
+    groups: Sequence[int],
+    data: Sequence[DataSpec],
+) -> tuple[set[int], bool, tuple[DevSet, ...]]:
+    """The rows of a fold, whether their texts stand nowhere else, and a dev set per data entry."""
+    folds, apart = fold_rows(records, fold[1], seed, groups)
+    chosen = [row for row, number in enumerate(folds) if number == fold[0] - 1]
+    sets = tuple(
+        DevSet(f"{name} fold {fold[0]} of {fold[1]}", held)
+        for place, name in enumerate(_set_names(data))
+        if (held := [records[row] for row in chosen if groups[row] == place])
+    )
+    return set(chosen), apart, sets
+
+
+def _set_names(specs: Sequence[DataSpec]) -> list[str]:
+    """What dev sets are called: by their sources, with path and number where two would be alike."""
+    names = [short_name(spec.source) for spec in specs]
+    if len(set(names)) == len(names):
+        return names
+    return [f"{spec.source} ({place})" for place, spec in enumerate(specs)]
 
 
 def stage_relations(recipe: Recipe, stage: AnyStage) -> dict[str, Relation]:

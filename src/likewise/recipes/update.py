@@ -3,6 +3,8 @@
 zero   the labels are named, no parameter changes
 hot    training goes on with the new task's texts, and a share of the old ones if they are to be rehearsed
 cold   all tasks are trained again, from the start of the recipe
+
+`update_pairs` adds a relation to a model of pairs in the same three ways; what both share is here.
 """
 
 from __future__ import annotations
@@ -10,25 +12,29 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.classify import Classifier, load_classifier, new_task
 from likewise.data import infer_relations
 from likewise.data.reading import find_named_corpus
-from likewise.errors import ModelError, UsageError
+from likewise.errors import DataError, ModelError, UsageError
+from likewise.methods.label_embedding import LabelModel
+from likewise.methods.pairs import PairModel
+from likewise.predict import Predictor
 from likewise.recipes.build import build_settings
 from likewise.recipes.labels import label_scorer, label_stages
 from likewise.recipes.run import RunContext, run_recipe
 from likewise.recipes.runfiles import stage_report
 from likewise.recipes.schema import Recipe, parse_recipe
-from likewise.recipes.schema_stages import LabelStageSpec
+from likewise.recipes.schema_stages import LabelStageSpec, TrainedStageSpec
+from likewise.recipes.sources import load_source
 from likewise.recipes.stages import StageData, load_stages
 from likewise.records import Record, Relation
 
 if TYPE_CHECKING:
-    from likewise.recipes.devscore import DevSet
+    from likewise.training.callbacks import Evaluate
 
 Mode = Literal["zero", "hot", "cold"]
 MODES = ("zero", "hot", "cold")
@@ -50,18 +56,18 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True)
 class UpdateReport:
-    """What an update left behind: dev accuracy of every task before and after, as far as it was measured."""
+    """What an update left behind: dev numbers of all that is answered, before and after, where measured."""
 
     output: Path
     mode: str
     before: Mapping[str, float]
     after: Mapping[str, float]
-    classifier: Classifier
+    model: Classifier | Predictor
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """Dev accuracy of every task before and after training on a new one, and what the training reports."""
+    """Dev numbers of old and new before and after training on the new, and what the training reports."""
 
     before: Mapping[str, float]
     after: Mapping[str, float]
@@ -84,36 +90,69 @@ def update_model(
     `rehearse` is the share of the old tasks' training texts that are shown again (hot); `overrides` are paths
     of the stage: {"learning_rate": 1e-4, "freeze": ["encoder"]}.
     """
-    from likewise.store import save_model
-
-    target = Path(output)
-    if target.exists() and not overwrite:
-        raise UsageError(f"{target} exists already; choose another --output or pass --overwrite")
+    target = check_update(output, mode, overwrite=overwrite)
     classifier = load_classifier(model, device=context.device, precision=context.precision)
     old = _recipe_of(classifier, model)
     relation = _relation(task, classifier)
     recipe = _with_task(old, relation, task, overrides or {})
     if mode == "cold":
         anew = run_recipe(recipe, target, context=context, overwrite=overwrite)
-        return UpdateReport(target, mode, {}, _dev_numbers(anew.stages), anew.predictor)
+        return UpdateReport(target, mode, {}, dev_numbers(anew.stages), anew.predictor)
     add_labels(classifier, relation)
     found = Trained({}, {}, {})
+    if mode == "zero":
+        # Not learnt from now, but by later updates: rows that cannot be read are better known at once.
+        load_source(
+            recipe.stage[-1].data[-1],  # type: ignore[union-attr]
+            {relation.name: relation},
+            data_dir=context.data_dir,
+            tables=context.tables,
+            pairs=False,
+        )
     if mode == "hot":
         own = _alone(recipe, relation, label_stages(recipe)[-1][1])
         found = train_on(classifier, relation, own, old, rehearse=rehearse, context=context)
-    about = {**classifier.about, "recipe": recipe.model_dump(mode="json"), "update": mode}
+    return keep_updated(classifier, recipe, found, target, mode=mode, overwrite=overwrite)
+
+
+def check_update(output: str | Path, mode: str, *, overwrite: bool) -> Path:
+    """The folder of the new model; a mode that there is not, or a folder that exists, is refused."""
+    if mode not in MODES:
+        raise UsageError(f"--mode {mode!r} is not one of {', '.join(MODES)}")
+    target = Path(output)
+    if target.exists() and not overwrite:
+        raise UsageError(f"{target} exists already; choose another --output or pass --overwrite")
+    return target
+
+
+def keep_updated(
+    ready: Classifier | Predictor,
+    recipe: Recipe,
+    found: Trained,
+    target: Path,
+    *,
+    mode: Mode,
+    overwrite: bool,
+) -> UpdateReport:
+    """Write an updated model, with the recipe of all that it answers now."""
+    from likewise.store import save_model
+
+    about = {**ready.about, "recipe": recipe.model_dump(mode="json"), "update": mode}
     save_model(
-        classifier.model,
+        ready.model,
         target,
         about={k: v for k, v in about.items() if k in ("recipe", "method", "name", "stages", "update")},
         overwrite=overwrite,
     )
-    return UpdateReport(target, mode, found.before, found.after, classifier)
+    return UpdateReport(target, mode, found.before, found.after, ready)
 
 
 def _recipe_of(classifier: Classifier, model: str | Path) -> Recipe:
     if "recipe" not in classifier.about:
-        raise ModelError(f"{model} was not trained on labelled texts by likewise: there is nothing to update")
+        raise ModelError(
+            f"{model} was not trained on labelled texts by likewise: there is nothing to update; "
+            "train it first (likewise train RECIPE), or name labels to it (likewise classify --labels)"
+        )
     return parse_recipe(dict(classifier.about["recipe"]), f"{model}/likewise/model.json")
 
 
@@ -121,7 +160,8 @@ def _relation(task: NewTask, classifier: Classifier) -> Relation:
     if any(known.name == task.name for known in classifier.tasks):
         raise UsageError(f"the model has a task {task.name!r} already; choose another --task NAME")
     if not classifier.model.reads_labels:
-        raise UsageError("this model has a fixed layer per task and reads no labels; train it with a matcher")
+        name = classifier.about.get("name", "this model")
+        raise UsageError(f"{name} has a fixed layer per task and reads no labels; train it with a matcher")
     if task.labels:
         return new_task(task.name, task.labels)
     named = find_named_corpus(task.source)
@@ -129,7 +169,13 @@ def _relation(task: NewTask, classifier: Classifier) -> Relation:
         own = {one.name: one for one in named[0].relations}[_column(task)]
         return Relation.classes(task.name, own.labels, texts=own.label_texts)
     declared = [f"{_column(task)}:classes"]
-    [found] = infer_relations(task.source, declared=declared, text_a=task.text, pairs=False)
+    try:
+        [found] = infer_relations(task.source, declared=declared, text_a=task.text, pairs=False)
+    except DataError as error:
+        # The reader speaks of options that an update does not have.
+        remedy = "name the column by --column, or its labels by --labels 'one, other'"
+        told = [replace(p, remedy=remedy) if "--relation" in p.remedy else p for p in error.problems]
+        raise (DataError(told) if told else error) from None
     return Relation.classes(task.name, found.labels)
 
 
@@ -161,7 +207,12 @@ def _with_task(old: Recipe, relation: Relation, task: NewTask, overrides: Mappin
 
 
 def add_labels(classifier: Classifier, relation: Relation) -> None:
-    """Name a task's labels to a model; no parameter changes."""
+    """Name a task's labels to a model that can read them; no parameter changes."""
+    classifier.check_labels(
+        relation,
+        place=f"task {relation.name}",
+        remedy="say it in other words (--labels 'NAME = WORDS'), or train all tasks again (--mode cold)",
+    )
     classifier.model.set_tasks([*classifier.tasks, relation], classifier.model.weights)
 
 
@@ -178,28 +229,53 @@ def train_on(
 
     The old tasks' dev texts are looked at too: what is forgotten counts when the epoch is chosen.
     """
-    from likewise.training.fit import fit
-
     stage = label_stages(own)[-1][1]
     known = load_stages(old, context=context)[-1]
     fresh = load_stages(own, context=context)[-1]
-    train = [*fresh.train, *_rehearsed(known, rehearse, own.seed)]
-    sets: tuple[DevSet, ...] = (*known.dev, *fresh.dev)
-    score = label_scorer(sets, precision=context.precision)
-    model = classifier.model
-    model.learning = () if rehearse else (relation.name,)
-    before = score(model)
-    context.tell(
-        f"{len(fresh.train):,} texts of {relation.name}, {len(train) - len(fresh.train):,} rehearsed"
+    score = label_scorer((*known.dev, *fresh.dev), precision=context.precision)
+    return go_on(
+        classifier.model,
+        relation.name,
+        stage,
+        fresh,
+        known,
+        score=score,
+        seed=own.seed,
+        rehearse=rehearse,
+        context=context,
     )
+
+
+def go_on(
+    model: LabelModel | PairModel,
+    added: str,
+    stage: TrainedStageSpec,
+    fresh: StageData,
+    known: StageData,
+    *,
+    score: Evaluate,
+    seed: int,
+    rehearse: float,
+    context: RunContext,
+) -> Trained:
+    """Train on the rows of what was added and a share of the old ones; `score` gives all dev numbers."""
+    from likewise.training.fit import fit
+
+    again = _rehearsed(known, rehearse, seed)
+    train = [*fresh.train, *(known.train[row] for row in again)]
+    groups = [0] * len(fresh.train) + [1 + (known.groups[row] if known.groups else 0) for row in again]
+    model.learning = _rated_names(model, train) if again else (added,)
+    before = score(model)
+    context.tell(f"{len(fresh.train):,} rows of {added}, {len(again):,} rehearsed")
     settings = build_settings(
-        stage, seed=own.seed, device=context.device, precision=context.precision, trackers=context.trackers
+        stage, seed=seed, device=context.device, precision=context.precision, trackers=context.trackers
     )
     with tempfile.TemporaryDirectory(prefix="likewise-update-") as run:
         report = fit(
             model,
             train,
             settings=settings,
+            groups=groups,
             evaluate=score,
             metric="score",
             emit=context.emit,
@@ -207,7 +283,7 @@ def train_on(
             run=Path(run),
         )
     model.learning = ()
-    return Trained(before, score(model), stage_report(f"hot {relation.name}", report, fresh))
+    return Trained(before, score(model), stage_report(f"hot {added}", report, fresh))
 
 
 def _alone(recipe: Recipe, relation: Relation, stage: LabelStageSpec) -> Recipe:
@@ -218,14 +294,19 @@ def _alone(recipe: Recipe, relation: Relation, stage: LabelStageSpec) -> Recipe:
     return recipe.model_copy(update={"stage": (own,)})
 
 
-def _rehearsed(known: StageData, share: float, seed: int) -> list[Record]:
-    """A sample of the old tasks' training texts."""
+def _rehearsed(known: StageData, share: float, seed: int) -> list[int]:
+    """Numbers of a sample of the old training rows."""
     count = round(share * len(known.train))
-    rows = sorted(random.Random(seed).sample(range(len(known.train)), count))
-    return [known.train[row] for row in rows]
+    return sorted(random.Random(seed).sample(range(len(known.train)), count))
 
 
-def _dev_numbers(stages: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _rated_names(model: LabelModel | PairModel, rows: Sequence[Record]) -> tuple[str, ...]:
+    """What of a model the rows say anything about: not what was added without rows."""
+    names = [relation.name for relation in model.relations]
+    return tuple(name for name in names if any(row.values.get(name) is not None for row in rows))
+
+
+def dev_numbers(stages: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """The dev numbers of the epoch that was kept."""
     last = stages[-1]
     kept = [entry for entry in last["history"] if entry["step"] == last["best_step"]]

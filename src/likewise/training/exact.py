@@ -70,7 +70,7 @@ def fit_exact(
     history: list[dict[str, float]] = []
     for number, objective in enumerate(model.objectives):
         features = model.pairings[objective.head_key](u, v).double().numpy()
-        solve = _Solver(objective, features, dataset.targets[objective.head_key][:, 0])
+        solve = _Solver(objective, features, dataset.targets[objective.target_key][:, 0])
         tried = []
         for strength in STRENGTHS if evaluate else STRENGTHS[2:3]:
             solve(model, strength)

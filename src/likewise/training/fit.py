@@ -144,8 +144,8 @@ def plan(
     model: Model, records: Sequence[Record], settings: FitSettings, weights: Sequence[float] | None = None
 ) -> FitPlan:
     """Count steps without training: what is printed before step 0 and by --dry-run."""
-    names = tuple(relation.name for relation in model.relations)
     if isinstance(model, LabelModel):
+        names = tuple(task.name for task in model.tasks)
         rows = rows_by_task(records, model.learnt, weights=weights, max_words=model.max_words)
         sizes = {task: [len(text) for text in part.texts] for task, part in rows.items()}
         updates = math.ceil(len(LabelSampler(rows, sizes, settings)) / settings.accumulation)
@@ -155,8 +155,13 @@ def plan(
     if settings.token_budget is not None:
         features = TextFeatures(model.encoder)
         lengths = [max(features.length(text) for text in record.texts) for record in records]
+    names = _learnt_names(model)
     updates = math.ceil(len(StepSampler(lengths, names, settings, weights=weights)) / settings.accumulation)
     return FitPlan(len(records), updates, settings.max_steps or math.ceil(updates * settings.epochs), names)
+
+
+def _learnt_names(model: PairModel) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(objective.relation.name for objective in model.learnt))
 
 
 def _prepare(
@@ -200,13 +205,13 @@ def _pair_loader(
     weights: Sequence[float] | None,
     groups: Sequence[int] | None,
 ) -> tuple[DataLoader[Any], StepSampler]:
-    dataset = PairDataset(records, model.objectives, groups=groups)
+    dataset = PairDataset(records, model.learnt, groups=groups)
     features = TextFeatures(model.encoder)
     features.add(text for pair in dataset.texts for text in pair)
     lengths = [max(features.length(text) for text in pair) for pair in dataset.texts]
     sampler = StepSampler(
         lengths,
-        [relation.name for relation in model.relations],
+        _learnt_names(model),
         settings,
         weights=weights,
         rank=arguments.process_index,

@@ -14,6 +14,7 @@ from likewise.data.batching import training_batches
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.vectors import encode_texts
 from likewise.errors import DataError, Problem, UsageError
+from likewise.methods.described import DESCRIBED
 from likewise.methods.pairs import Objective
 from likewise.records import Record
 from likewise.schedules import relations_of_steps, steps_per_batch
@@ -31,7 +32,7 @@ _CHUNK_MINIMUM = 8
 
 
 class PairDataset(Dataset[Item]):
-    """Pairs with one target table per head, held in memory; an item is only its own address."""
+    """Pairs with one target table per objective, held in memory; an item is only its own address."""
 
     def __init__(
         self,
@@ -50,7 +51,11 @@ class PairDataset(Dataset[Item]):
         sources = [record.source for record in records]
         for objective in objectives:
             values = [record.values.get(objective.relation.name) for record in records]
-            self.targets[objective.head_key] = objective.codec().encode_many(values, sources)
+            self.targets[objective.target_key] = objective.codec().encode_many(values, sources)
+        # Relation → what its head reads about it.
+        self.descriptions = {
+            o.relation.name: o.relation.description for o in objectives if o.head == DESCRIBED
+        }
         _check_spread(objectives, records)
 
     def __len__(self) -> int:
@@ -176,8 +181,16 @@ class Collate:
             "targets": targets,
             "active": list(items[0][1]),
             "group": torch.from_numpy(self._dataset.groups[rows]),
+            **self._descriptions(items[0][1]),
         }
         return batch if self._anchors is None else {**batch, "anchors": self._anchors.take(distinct)}
+
+    def _descriptions(self, active: Sequence[str]) -> dict[str, Any]:
+        """The descriptions of the step's relations, to be encoded with it."""
+        said = {name: text for name, text in self._dataset.descriptions.items() if name in active}
+        if not said:
+            return {}
+        return {"descriptions": self._features.batch(list(said.values())), "described": list(said)}
 
 
 def length_chunks(distinct: Sequence[str], features: TextFeatures) -> Iterator[list[str]]:

@@ -32,7 +32,10 @@ def make_optimiser(model: PairModel | LabelModel, settings: FitSettings) -> torc
             key = (_rate(name, layers, settings), _decay(name, parameter, settings))
             groups.setdefault(key, []).append(parameter)
     if not groups:
-        raise UsageError("nothing is left to train: the freeze list covers every parameter")
+        raise UsageError(
+            "nothing is left to train: the freeze list covers every parameter, "
+            "or the word vectors of an average stay (encoder.train_vectors = true)"
+        )
     table = [{"params": group, "lr": rate, "weight_decay": decay} for (rate, decay), group in groups.items()]
     if settings.optimiser == "sgd":
         return torch.optim.SGD(table, lr=settings.learning_rate, momentum=settings.momentum)

@@ -1,0 +1,136 @@
+"""The affinity report as tables: text for the terminal, Markdown for reports and docs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from likewise.evaluation.tables import align, markdown
+from likewise.experiments.affinity import AVERAGE, AffinityReport, Gain, Number
+from likewise.experiments.compare import ALPHA
+
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+Show = Callable[[Gain | None], str]
+
+
+def shown_number(number: Number | None) -> str:
+    """Mean ± half of the interval."""
+    if number is None:
+        return "–"
+    return f"{number.mean:.2f}{_half(number.interval)}"
+
+
+def shown_gain(gain: Gain | None) -> str:
+    """The same with its sign; * where the interval leaves out zero, † where p does too after Holm."""
+    if gain is None:
+        return "–"
+    return f"{gain.mean:+.2f}{_half(gain.interval)}{'*' if gain.clear else ''}{_sure(gain)}"
+
+
+def bold_gain(gain: Gain | None) -> str:
+    """The same in Markdown, where stars are bold type."""
+    if gain is None or not gain.clear:
+        return shown_gain(gain)
+    return f"**{gain.mean:+.2f}{_half(gain.interval)}**{_sure(gain)}"
+
+
+def matrix_table(report: AffinityReport, show: Show = shown_gain) -> Table:
+    """Gain of the row's task beside the column's; on the diagonal, in brackets, its number alone."""
+    alone = report.together[0].numbers
+    rows = []
+    for task, gains in zip(report.metrics, report.matrix, strict=True):
+        cells = [
+            f"({shown_number(alone[task])})" if beside == task else show(gain)
+            for beside, gain in zip(report.tasks, gains, strict=True)
+        ]
+        rows.append((task, *cells))
+    return ("gain of ↓ beside →", *report.tasks), rows
+
+
+def pairs_table(report: AffinityReport, show: Show = shown_gain) -> Table:
+    """The paper's form: mean gain of two tasks over the baseline; of one alone on the diagonal."""
+    rows = zip(report.metrics, report.pairs, strict=True)
+    return ("", *report.metrics), [(task, *map(show, gains)) for task, gains in rows]
+
+
+def together_table(report: AffinityReport, show: Show = shown_gain) -> Table:
+    """What 1, 2, … tasks in one model reach; gains over one task and over the baseline on average."""
+    columns = _columns(report)
+    levels = report.together
+    rows = [_numbers_row(report.baseline, report.baseline_numbers, columns)] if report.baseline else []
+    rows += [_numbers_row(_tasks(level.number), level.numbers, columns) for level in levels]
+    for title, gains in (
+        ("over one task", [(level.number, level.over_one) for level in levels[1:]]),
+        (f"over {report.baseline}", [(level.number, level.over_baseline) for level in levels]),
+    ):
+        rows += [
+            (f"{_tasks(number)} {title}", *(show(found[name]) for name in columns))
+            for number, found in gains
+            if found
+        ]
+    return ("tasks in one model", *columns), rows
+
+
+def sets_table(report: AffinityReport, show: Show = shown_gain) -> Table:
+    """Gains of every set, over the baseline or else over the task alone."""
+    rows = [
+        (" + ".join(one.tasks), *(show(one.gains.get(task)) for task in report.metrics))
+        for one in report.sets
+        if one.gains
+    ]
+    return ("learnt together", *report.metrics), rows
+
+
+def affinity_lines(reports: Sequence[AffinityReport], *, form: str = "text") -> list[str]:
+    """All tables of all reports, each under its title."""
+    draw, show = (align, shown_gain) if form == "text" else (markdown, bold_gain)
+    gap = [""] if form == "markdown" else []
+    lines: list[str] = []
+    for report in reports:
+        for title, (header, rows) in _tables(report, show):
+            lines += ["", title, *gap, *draw(header, rows)]
+        lines += [*gap, legend(form=form)]
+    return lines
+
+
+def legend(*, form: str = "text") -> str:
+    """What the marks mean."""
+    mark = "*" if form == "text" else "bold"
+    return (
+        f"differences within a seed, mean over seeds ± half of the 95 % t interval; {mark}: interval without "
+        f"zero; †: paired t, p < .05 after Holm over all gains of a kind"
+    )
+
+
+def _tables(report: AffinityReport, show: Show) -> list[tuple[str, Table]]:
+    where = f"{report.start} {report.setting}".strip()
+    metric = ", ".join(dict.fromkeys(report.metrics.values()))
+    over = report.baseline or "the task alone"
+    found = [
+        (f"{where}: what tasks give each other, {metric} over the task alone", matrix_table(report, show)),
+        (f"{where}: by the number of tasks in one model, {metric}", together_table(report, show)),
+        (f"{where}: every set of tasks, {metric} over {over}", sets_table(report, show)),
+    ]
+    if report.pairs:
+        title = f"{where}: two tasks on average, one on the diagonal, {metric} over {over}"
+        found.append((title, pairs_table(report, show)))
+    return found
+
+
+def _columns(report: AffinityReport) -> list[str]:
+    return [name for name in (*report.metrics, AVERAGE) if name in report.together[0].numbers]
+
+
+def _numbers_row(name: str, numbers: Mapping[str, Number], columns: Sequence[str]) -> tuple[str, ...]:
+    return (name, *(shown_number(numbers.get(column)) for column in columns))
+
+
+def _tasks(number: int) -> str:
+    return "1 task" if number == 1 else f"{number} tasks"
+
+
+def _half(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f" ± {(interval[1] - interval[0]) / 2:.2f}"
+
+
+def _sure(gain: Gain) -> str:
+    return "†" if gain.p_holm is not None and gain.p_holm < ALPHA else ""

@@ -1,0 +1,68 @@
+"""A head that reads what a relation means: one matcher for all described relations, known and new.
+
+    pair         features B×F → one projection    → X  B×m
+    description  the encoder of the texts         → Y  1×m
+    answer       sigmoid(matcher(X, Y))           → B, 0..1, read as lo..hi of the relation
+
+The description is an input, as labels are in `label_embedding`: a relation is added by saying it in words,
+without a new parameter. The answer is a share of the scale, so relations of different scales share the head.
+METHODS 6.8, 7.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from likewise.errors import UsageError
+from likewise.heads import PLAIN, Head, Layers
+from likewise.matchers import make_matcher
+from likewise.records import Form, Relation
+
+DESCRIBED = "described"
+DEFAULT_MATCHER = "concat-mlp"
+# Linear in X: over features that never let the two texts meet they could not compare them.
+_LINEAR = frozenset({"bilinear", "dot", "concat-linear"})
+# Asking for the direction of X: it must not begin at zero, which has none.
+_DIRECTED = frozenset({"cosine", "concat-mlp"})
+
+
+class DescribedHead(Head):
+    """B×F and 1×m → B, the share of the scale on which a pair stands."""
+
+    form: Form = "unit"
+
+    def __init__(
+        self, features: int, width: int, *, matcher: str = DEFAULT_MATCHER, layers: Layers = PLAIN
+    ) -> None:
+        super().__init__()
+        if matcher == "euclid":
+            raise UsageError(
+                "matcher 'euclid' is never above 0: the upper half of every scale would be out of reach; "
+                f"use {DEFAULT_MATCHER}"
+            )
+        if len(layers.hidden) > 1:
+            raise UsageError(f"head 'described' has one hidden layer, not {len(layers.hidden)}")
+        self.linear = matcher in _LINEAR
+        self.projection = Layers(scale=layers.scale).build(features, width)
+        if matcher in _DIRECTED and isinstance(self.projection, nn.Sequential):
+            self.projection[-1].reset_parameters()  # type: ignore[operator]
+        self.matcher = make_matcher(matcher, width, hidden=layers.hidden[0] if layers.hidden else None)
+
+    @property
+    def blind(self) -> bool:
+        """Whether the description only moves all answers up or down, so that all relations rank alike."""
+        return self.matcher.blind
+
+    def forward(self, features: Tensor, description: Tensor) -> Tensor:
+        """Shares of the scale, B."""
+        scores: Tensor = self.matcher(self.projection(features), description)
+        return scores[:, 0].sigmoid()
+
+
+def check_description(relation: Relation) -> None:
+    """Refuse a relation that says nothing to a head that reads."""
+    if not relation.description.strip():
+        raise UsageError(
+            f"relation {relation.name!r} has no description, which is all that head 'described' knows of it; "
+            f'say in words what is asked: description = "…" under [relation.{relation.name}]'
+        )
