@@ -405,6 +405,29 @@ def language_means() -> str:
     return markdown(["", *(key.capitalize() for key in keys)], rows)
 
 
+def label_speed() -> str:
+    """Training label models by length against random order: ratios of tokens/s, and what is padding."""
+    names = {"lstm": "LSTM", "minilm": "MiniLM"}
+    sides = {"random": "random, chunks", "random, one piece": "random, one piece"}
+    rows = []
+    for name, found in read("label-speed")["encoders"].items():
+        share = found["padding"]
+        for side, padding in sides.items():
+            ratio = found["length_against"][side]
+            rows.append(
+                [
+                    f"{names[name]}, batch {found['batch']}",
+                    padding,
+                    f"**{ratio['median']:.2f}×**",
+                    ", ".join(f"{value:.2f}" for value in ratio["each"]),
+                    f"{share['length, chunks']:.1%}",
+                    f"{share[padding]:.1%}",
+                ]
+            )
+    header = ["", "by length against", "tokens/s", "each turn", "padding by length", "padding at random"]
+    return markdown(header, rows)
+
+
 def stage_speed() -> str:
     """Pairs a second of stage 1 from the cache."""
     result = read("parallel_speed")
@@ -531,6 +554,7 @@ def classification(ending: str) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "headline": headline,
+    "label-speed": label_speed,
     "language-means": language_means,
     "languages": languages,
     "noise": noise,
