@@ -412,6 +412,7 @@ def label_speed() -> str:
     rows = []
     for name, found in read("label-speed")["encoders"].items():
         share = found["padding"]
+        speeds = sorted(run["tokens_per_second"] for run in found["runs"] if run["side"] == "length")
         for side, padding in sides.items():
             ratio = found["length_against"][side]
             rows.append(
@@ -420,12 +421,13 @@ def label_speed() -> str:
                     padding,
                     f"**{ratio['median']:.2f}×**",
                     ", ".join(f"{value:.2f}" for value in ratio["each"]),
+                    f"{speeds[0]:,.0f} to {speeds[-1]:,.0f}",
                     f"{share['length, chunks']:.1%}",
                     f"{share[padding]:.1%}",
                 ]
             )
-    header = ["", "by length against", "tokens/s", "each turn", "padding by length", "padding at random"]
-    return markdown(header, rows)
+    header = ["", "by length against", "ratio", "each turn", "tokens/s by length"]
+    return markdown([*header, "padding by length", "padding at random"], rows)
 
 
 def stage_speed() -> str:
