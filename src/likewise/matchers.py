@@ -53,8 +53,7 @@ class ConcatLinear(Matcher):
 class ConcatMlp(Matcher):
     """One hidden layer over [x; y], both scaled to the length √m.
 
-    Encoders give vectors so short that tanh would be nearly linear at first, and a linear layer is blind:
-    training then depends on the seed.
+    Encoders may give vectors so short that tanh would be nearly linear at first, and a linear layer is blind.
     """
 
     def __init__(self, width: int, hidden: int) -> None:
