@@ -538,7 +538,7 @@ DESCRIBED = (
 
 
 def described() -> str:
-    """A relation that was left out and then described: Spearman on it, and the known ones after the update."""
+    """A relation that was left out, then described: Spearman on it, and on the others after the update."""
     left_out = read("relations-described")["encoders"]["minilm"]["left_out"]
     rows = []
     for name in DESCRIBED:
