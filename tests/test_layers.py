@@ -17,6 +17,7 @@ LAYERS = [
     ["records"],
     ["data"],
     ["adapters", "pairing", "heads", "losses", "matchers", "schedules", "ranks", "encoders"],
+    ["phrases"],
     ["methods"],
     ["store"],
     ["predict", "classify", "evaluation", "training"],

@@ -1,0 +1,272 @@
+"""Phrase links between two texts in a plain format: one JSON object a line.
+
+    {"text_a": "A man plays .", "text_b": "Someone is playing .",
+     "links": [{"a": [0, 2], "b": [0, 1], "score": 0.8}, {"a": [2, 3], "b": [1, 3]}],
+     "spans_a": [[0, 2], [2, 3], [0, 4]], "by": "Ann"}
+
+Spans are half-open and count words from 0. `words_a` and `words_b` say where the words are, as half-open
+character offsets; without them words are what blanks separate. `links` alone must stand beside the texts;
+`id`, `by`, `score`, `spans_a` and `spans_b` may be left out, and other keys are not read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from likewise.data.aside import open_aside
+from likewise.data.compression import compress, open_bytes, split_endings
+from likewise.data.lines import Lines
+from likewise.data.rows import refuse
+from likewise.data.values import to_number, to_text
+from likewise.errors import DataError, Problem
+
+MAX_LINE = 2**20
+MAX_WORDS = 10_000
+
+Span = tuple[int, int]
+
+_REQUIRED = ("text_a", "text_b", "links")
+_WORD = re.compile(r"\S+")
+_SHAPE = "[start, end], two whole numbers"
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Words `a` of the first text say what words `b` of the second say, or come near by `score`."""
+
+    a: Span
+    b: Span
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedPair:
+    """Two texts, where their words are (characters), the links between them and the spans of each (words).
+
+    No two spans of one text cross: they lie apart or one holds the other. `by` says who or what linked them.
+    """
+
+    text_a: str
+    text_b: str
+    words_a: tuple[Span, ...]
+    words_b: tuple[Span, ...]
+    links: tuple[Link, ...]
+    spans_a: tuple[Span, ...] = ()
+    spans_b: tuple[Span, ...] = ()
+    source: str = ""
+    id: str | None = None
+    by: str | None = None
+
+
+def split_words(text: str) -> tuple[Span, ...]:
+    """Where the words of a text are that blanks separate, as half-open character offsets."""
+    return tuple(match.span() for match in _WORD.finditer(text))
+
+
+def read_links(path: str | Path) -> Iterator[LinkedPair]:
+    """The linked pairs of a file, plain or compressed by its ending; the first wrong line is an error.
+
+    Exact repeats of a link or a span count once.
+    """
+    path = Path(path)
+    with open_bytes(path) as stream:
+        lines = Lines(stream, path.name, refuse)
+        for line in lines:
+            _check_length(line.rstrip("\r\n").encode("utf-8"), lines.source)
+            if line.strip():
+                yield _to_pair(_parse(line, lines.source), lines.source)
+
+
+def write_links(path: str | Path, pairs: Iterable[LinkedPair]) -> int:
+    """Write linked pairs to a file that is either whole or not there, and say how many they were.
+
+    A pair that `read_links` would refuse is refused here too, so that what is written can be read.
+    """
+    path = Path(path)
+    count = 0
+    with open_aside(path) as handle, _packed(handle, path) as stream:
+        for count, pair in enumerate(pairs, start=1):
+            source = f"{path.name}:{count}"
+            checked = _to_pair(_to_fields(pair), source)
+            line = json.dumps(_to_fields(checked), ensure_ascii=False, allow_nan=False).encode("utf-8")
+            _check_length(line, source)
+            stream.write(line + b"\n")
+    return count
+
+
+def _packed(handle: BinaryIO, path: Path) -> AbstractContextManager[BinaryIO]:
+    stream = compress(handle, split_endings(path)[1])
+    # A plain file is closed by whoever opened it.
+    return nullcontext(handle) if stream is handle else stream
+
+
+def _check_length(line: bytes, source: str) -> None:
+    if len(line) > MAX_LINE:
+        found = f"a line of {len(line) / 2**20:.1f} MB, more than the limit of {MAX_LINE // 2**20} MB"
+        raise _wrong(source, found, "split the texts, or write one pair a line")
+
+
+def _parse(line: str, source: str) -> dict[str, Any]:
+    remedy = "write one whole object a line"
+    try:
+        fields = json.loads(line, object_pairs_hook=_unique_keys, parse_constant=str)
+    except (ValueError, RecursionError) as error:
+        raise _wrong(source, f"this line is not a JSON object ({error})", remedy) from None
+    if not isinstance(fields, dict):
+        raise _wrong(source, f"a JSON {type(fields).__name__}, expected an object", remedy)
+    return fields
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError("the same key twice")
+    return fields
+
+
+def _to_pair(fields: Mapping[str, Any], source: str) -> LinkedPair:
+    absent = [key for key in _REQUIRED if key not in fields]
+    if absent:
+        found = f"no {' and no '.join(absent)}, expected {', '.join(_REQUIRED)}"
+        raise _wrong(source, found, "add what is missing; `links` may be an empty list")
+    # The line's own limit holds for the texts too.
+    text_a, text_b = (to_text(fields[k], column=k, source=source, max_chars=MAX_LINE) for k in _REQUIRED[:2])
+    words_a = _to_words(fields.get("words_a"), text_a, side="a", source=source)
+    words_b = _to_words(fields.get("words_b"), text_b, side="b", source=source)
+    return LinkedPair(
+        text_a=text_a,
+        text_b=text_b,
+        words_a=words_a,
+        words_b=words_b,
+        links=_to_links(fields["links"], len(words_a), len(words_b), source),
+        spans_a=_to_spans(fields.get("spans_a"), len(words_a), side="a", source=source),
+        spans_b=_to_spans(fields.get("spans_b"), len(words_b), side="b", source=source),
+        source=source,
+        id=_to_name(fields, "id", source),
+        by=_to_name(fields, "by", source),
+    )
+
+
+def _to_fields(pair: LinkedPair) -> dict[str, object]:
+    fields: dict[str, object] = {"id": pair.id, "text_a": pair.text_a, "text_b": pair.text_b}
+    for side, text, words in (("a", pair.text_a, pair.words_a), ("b", pair.text_b, pair.words_b)):
+        fields[f"words_{side}"] = None if words == split_words(text) else words
+    fields["links"] = [_link_fields(link) for link in pair.links]
+    fields |= {"spans_a": pair.spans_a or None, "spans_b": pair.spans_b or None, "by": pair.by}
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _link_fields(link: Link) -> dict[str, object]:
+    return {"a": link.a, "b": link.b} | ({} if link.score is None else {"score": link.score})
+
+
+def _to_name(fields: Mapping[str, Any], key: str, source: str) -> str | None:
+    return None if fields.get(key) is None else to_text(fields[key], column=key, source=source)
+
+
+def _to_words(value: object, text: str, *, side: str, source: str) -> tuple[Span, ...]:
+    name = f"words_{side}"
+    words = split_words(text) if value is None else _to_list(value, name, source)
+    if len(words) > MAX_WORDS:
+        found = f"text_{side} has {len(words):,} words, more than the limit of {MAX_WORDS:,}"
+        raise _wrong(source, found, "split the text")
+    if value is None:
+        return tuple(words)
+    inside = f"the {len(text)} characters of text_{side}"
+    spans = [_to_span(word, f"{name}[{n}]", len(text), inside, source) for n, word in enumerate(words)]
+    for number, (before, word) in enumerate(pairwise(spans), start=1):
+        if word[0] < before[1]:
+            found = f"{name}[{number}] is {list(word)} and starts before the word ahead of it ends"
+            raise _wrong(source, found, "list the words in the order of the text, none overlapping another")
+    return tuple(spans)
+
+
+def _to_links(value: object, words_a: int, words_b: int, source: str) -> tuple[Link, ...]:
+    links: dict[tuple[Span, Span], Link] = {}
+    for number, entry in enumerate(_to_list(value, "links", source)):
+        name = f"links[{number}]"
+        if not isinstance(entry, dict) or not {"a", "b"} <= entry.keys():
+            found = f'{name} is {_shown(entry)}, expected {{"a": [start, end], "b": [start, end]}}'
+            raise _wrong(source, found, "write each link as an object with its two spans")
+        link = Link(
+            _to_span(entry["a"], f"{name}.a", words_a, f"the {words_a} words of text_a", source),
+            _to_span(entry["b"], f"{name}.b", words_b, f"the {words_b} words of text_b", source),
+            _to_score(entry.get("score"), f"{name}.score", source),
+        )
+        if links.setdefault((link.a, link.b), link) != link:
+            found = f"{name} joins the same spans as a link before it, with another score"
+            raise _wrong(source, found, "keep one of the two")
+    return tuple(links.values())
+
+
+def _to_spans(value: object, words: int, *, side: str, source: str) -> tuple[Span, ...]:
+    name, inside = f"spans_{side}", f"the {words} words of text_{side}"
+    listed = () if value is None else _to_list(value, name, source)
+    spans = dict.fromkeys(
+        _to_span(span, f"{name}[{n}]", words, inside, source) for n, span in enumerate(listed)
+    )
+    crossing = _find_crossing(spans)
+    if crossing is not None:
+        found = f"{name} holds {list(crossing[0])} and {list(crossing[1])}, which cross"
+        raise _wrong(source, found, "let one hold the other whole, or let them lie apart")
+    return tuple(spans)
+
+
+def _find_crossing(spans: Iterable[Span]) -> tuple[Span, Span] | None:
+    """Two spans that overlap without one holding the other; the spans are distinct."""
+    around: list[Span] = []  # those that hold the place reached, the widest first
+    for span in sorted(spans, key=lambda span: (span[0], -span[1])):
+        while around and around[-1][1] <= span[0]:
+            around.pop()
+        if around and around[-1][1] < span[1]:
+            return around[-1], span
+        around.append(span)
+    return None
+
+
+def _to_span(value: object, name: str, limit: int, inside: str, source: str) -> Span:
+    numbers = value if isinstance(value, list | tuple) and len(value) == 2 else ()
+    whole = [int(n) for n in numbers if isinstance(n, Integral) and not isinstance(n, bool)]
+    if len(whole) != 2:
+        raise _wrong(source, f"{name} is {_shown(value)}, expected {_SHAPE}", "correct the span")
+    start, end = whole
+    if start >= end:
+        raise _wrong(source, f"{name} is {_shown(value)}, which is empty", "the end is not in: write [0, 1]")
+    if start < 0 or end > limit:
+        raise _wrong(source, f"{name} is {_shown(value)}, outside {inside}", "count from 0, the end not in")
+    return start, end
+
+
+def _to_score(value: object, name: str, source: str) -> float | None:
+    if value is None:
+        return None
+    number = to_number(value) if isinstance(value, Real) and not isinstance(value, bool) else None
+    if number is None or not math.isfinite(number):
+        found = f"{name} is {_shown(value)}, expected a finite number"
+        raise _wrong(source, found, "correct it, or leave it out")
+    return number
+
+
+def _to_list(value: object, name: str, source: str) -> list[Any] | tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise _wrong(source, f"{name} is {_shown(value)}, expected a list", "write it as [...]")
+    return value
+
+
+def _shown(value: object) -> str:
+    text = repr(list(value) if isinstance(value, tuple) else value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _wrong(source: str, found: str, remedy: str) -> DataError:
+    return DataError([Problem(source, found, remedy)])

@@ -1,0 +1,1 @@
+"""Words, phrases and who makes them: the spans that an aligner pairs."""

@@ -1,0 +1,118 @@
+"""Aligner: which words and which phrases of two texts mean the same, and how surely.
+
+Words are linked first, many to many. Phrases are then linked along the two trees, their words' links being
+one of the things measured between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from likewise.phrases.measures import Matrix, cosines, means
+from likewise.phrases.scoring import Scoring, chance, shipped
+from likewise.phrases.spans import Phrases, Span, nodes
+from likewise.phrases.states import Layers, WordStates
+from likewise.phrases.trees import add_left_over, align_trees
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+# A pair that breaks the trees' order needs better odds than one that keeps it: chance .73 over the bar.
+LEFT_OVER_BAR = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseLink:
+    """Two spans of words that mean the same, and the chance of it, 0..1."""
+
+    a: Span
+    b: Span
+    strength: float
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Two texts with their phrases, and the links between words and between phrases of several words."""
+
+    a: Phrases
+    b: Phrases
+    words: tuple[PhraseLink, ...]
+    phrases: tuple[PhraseLink, ...]
+
+    @property
+    def links(self) -> tuple[PhraseLink, ...]:
+        """All links, in the order of the first text."""
+        return tuple(sorted((*self.words, *self.phrases), key=lambda link: (link.a, link.b)))
+
+
+class Aligner:
+    """Links words and phrases of texts by the states of an encoder."""
+
+    def __init__(
+        self, encoder: SentenceTransformer, *, layer: int | None = None, scoring: Scoring | None = None
+    ) -> None:
+        self._states = WordStates(encoder, layer=layer)
+        self._scoring = scoring or shipped()
+
+    def __call__(
+        self,
+        pairs: Sequence[tuple[Phrases, Phrases]],
+        *,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Alignment]:
+        """Align pairs; each distinct text is encoded once."""
+        distinct = list({(one.text, one.words): one for pair in pairs for one in pair}.values())
+        states = self._states([one.text for one in distinct], [one.words for one in distinct])
+        known = {(one.text, one.words): found for one, found in zip(distinct, states, strict=True)}
+        aligned = []
+        for a, b in pairs:
+            aligned.append(self.align(a, b, known[a.text, a.words], known[b.text, b.words]))
+            if progress is not None:
+                progress(1)
+        return aligned
+
+    def align(self, a: Phrases, b: Phrases, states_a: Layers, states_b: Layers) -> Alignment:
+        """Align two texts whose word states are there."""
+        if not a.words or not b.words:
+            return Alignment(a, b, (), ())
+        word_logits = self._scoring.word_logits(a.tokens, b.tokens, cosines(states_a.middle, states_b.middle))
+        # A word that has no state (cut off by the encoder) is linked to nothing.
+        word_logits[~states_a.middle.any(axis=1)] = word_logits[:, ~states_b.middle.any(axis=1)] = -np.inf
+        words = tuple(
+            PhraseLink((i, i + 1), (j, j + 1), round(float(chance(word_logits[i, j])), 4))
+            for i, j in np.argwhere(word_logits > 0).tolist()
+        )
+        return Alignment(a, b, words, self._phrases(a, b, states_a, states_b, word_logits))
+
+    def _phrases(
+        self, a: Phrases, b: Phrases, states_a: Layers, states_b: Layers, word_logits: Matrix
+    ) -> tuple[PhraseLink, ...]:
+        spans_a, children_a = nodes(a)
+        spans_b, children_b = nodes(b)
+        inner_a, inner_b = _ranges(spans_a), _ranges(spans_b)
+        gains = self._scoring.span_logits(
+            a.tokens,
+            b.tokens,
+            inner_a,
+            inner_b,
+            cosines(means(states_a.middle, inner_a), means(states_b.middle, inner_b)),
+            cosines(means(states_a.last, inner_a), means(states_b.last, inner_b)),
+            word_logits,
+        )
+        bounds_a, bounds_b = np.array(spans_a), np.array(spans_b)
+        pairs = add_left_over(
+            align_trees(gains, children_a, children_b), gains, bounds_a, bounds_b, LEFT_OVER_BAR
+        )
+        return tuple(
+            PhraseLink(spans_a[x], spans_b[y], round(float(chance(gains[x, y])), 4))
+            for x, y in pairs
+            if len(inner_a[x]) > 1 or len(inner_b[y]) > 1
+        )
+
+
+def _ranges(spans: Sequence[Span]) -> list[range]:
+    return [range(start, end) for start, end in spans]

@@ -1,0 +1,272 @@
+"""Phrases from spaCy's parser, and which phraser a name leads to.
+
+From a parse come noun chunks, what hangs on a word as a whole (clauses, objects, prepositional phrases), a
+verb with its auxiliaries and particles, and that group growing to the right by one dependent at a time
+("plays", "plays guitar", "plays guitar in the park"). Marks at the edges are cut off.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from likewise.encoders.resolve import local_model
+from likewise.errors import DataError, ModelError, Problem, UsageError
+from likewise.phrases.chunking import RuleChunker
+from likewise.phrases.spans import Phraser, Phrases, Span, uncrossed
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc
+
+PACKAGES = ("en_core_web_lg", "en_core_web_md", "en_core_web_sm", "en_core_web_trf")
+REMEDY = "pip install 'likewise[phrases]' and python -m spacy download en_core_web_md"
+
+_UNUSED = ("ner", "lemmatizer", "senter", "entity_linker", "textcat")
+_BATCH = 256
+# English models and those of Universal Dependencies name some of these differently.
+_BEFORE_VERB = frozenset({"aux", "auxpass", "aux:pass", "neg", "advmod", "mark"})
+_AFTER_VERB = frozenset({"prt", "compound:prt"})
+_NOT_PART = frozenset({"cc", "conj", "punct", "parataxis"})
+_PREPOSITIONS = frozenset({"prep", "agent", "case"})
+_VERBS = frozenset({"VERB", "AUX"})
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class SpacyPhraser:
+    """Phrases from a spaCy pipeline with a parser: a folder, or the name of an installed package."""
+
+    def __init__(self, path_or_name: str | os.PathLike[str]) -> None:
+        """Load the pipeline without what phrases do not need."""
+        self._nlp = _load(_folder(os.fspath(path_or_name)))
+        meta = self._nlp.meta
+        self.name = f"spaCy {meta['lang']}_{meta['name']} {meta['version']}"
+
+    def __call__(self, texts: Sequence[str]) -> list[Phrases]:
+        """The phrases of each text."""
+        most = self._nlp.max_length
+        if long := [number for number, text in enumerate(texts) if len(text) > most]:
+            what, remedy = f"has more than the {most:,} characters that spaCy parses at once", "cut it up"
+            raise DataError([Problem(f"text {number}", what, remedy) for number in long])
+        # Half a character pair cannot be encoded, which spaCy wants to; the offsets stay the same.
+        clean = (_SURROGATE.sub("\ufffd", text) for text in texts)
+        with self._nlp.memory_zone():  # forgets the words of these texts, however many calls there are
+            docs = self._nlp.pipe(clean, batch_size=_BATCH)
+            return [self._phrases(text, doc) for text, doc in zip(texts, docs, strict=True)]
+
+    def _phrases(self, text: str, doc: Doc) -> Phrases:
+        parse = _read(doc)
+        return Phrases(text, parse.words, uncrossed(_candidates(parse), len(parse.words)), self.name)
+
+
+def phraser(name: str = "auto", tell: Callable[[str], None] | None = None) -> Phraser:
+    """The phraser of a name: "rules", "spacy", or the folder or the package of a spaCy pipeline.
+
+    "auto" is spaCy where it and a model are installed, and the rules otherwise, which it tells in one line.
+    """
+    if name == "rules":
+        return RuleChunker()
+    if name != "auto":
+        return SpacyPhraser(name)
+    lacking = "spaCy is not installed" if not _has_spacy() else "no spaCy model was found"
+    if _has_spacy() and _find_model() is not None:
+        return SpacyPhraser("spacy")
+    if tell is not None:
+        tell(f"phrases by rules, since {lacking}; for better ones: {REMEDY}")
+    return RuleChunker()
+
+
+def _has_spacy() -> bool:
+    try:
+        return importlib.util.find_spec("spacy") is not None
+    except ValueError:  # a module that was put aside in sys.modules has no spec
+        return False
+
+
+def _find_model() -> Path | None:
+    """The folder of the first model there is: LIKEWISE_MODELS/spacy, then the packages, larger ones first."""
+    folder = local_model("spacy")
+    if folder is not None and _is_pipeline(folder):
+        return folder
+    return next(filter(None, map(_package, PACKAGES)), None)
+
+
+def _is_pipeline(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in ("config.cfg", "meta.json"))
+
+
+def _package(name: str) -> Path | None:
+    """The pipeline's folder in an installed package, found without running the package."""
+    spec = importlib.util.find_spec(name) if name.isidentifier() else None
+    for place in (spec.submodule_search_locations if spec else None) or ():
+        meta = Path(place) / "meta.json"
+        if meta.is_file():
+            said = json.loads(meta.read_text(encoding="utf8"))
+            folder = meta.parent / f"{said['lang']}_{said['name']}-{said['version']}"
+            if _is_pipeline(folder):
+                return folder
+    return None
+
+
+def _folder(name: str) -> Path:
+    """The folder of a pipeline; what to do about it where there is none."""
+    if not _has_spacy():
+        raise UsageError(f"phrases '{name}': spaCy is not installed; {REMEDY}, or ask for 'rules'")
+    if name == "spacy":
+        found = _find_model()
+        if found is None:
+            raise UsageError(f"phrases 'spacy': no model was found; {REMEDY}, or ask for 'rules'")
+        return found
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if _is_pipeline(folder):
+            return folder
+        raise ModelError(f"{folder}: is not a spaCy pipeline (no config.cfg and meta.json); {REMEDY}")
+    found = local_model(name) or _package(name)
+    if found is None or not _is_pipeline(found):
+        raise UsageError(
+            f"phrases '{name}': is neither rules, spacy nor auto, nor the folder or installed package of a "
+            f"spaCy pipeline; {REMEDY}"
+        )
+    return found
+
+
+def _load(folder: Path) -> Language:
+    try:
+        import spacy
+
+        nlp = spacy.load(folder, exclude=list(_UNUSED))
+    except ImportError as error:
+        raise UsageError(f"spaCy cannot be imported ({error}); {REMEDY}, or ask for 'rules'") from error
+    except (OSError, ValueError, KeyError) as error:
+        said = str(error).strip().partition("\n")[0]
+        raise ModelError(f"{folder}: spaCy cannot load it ({said}); {REMEDY}") from error
+    if "parser" not in nlp.pipe_names:
+        raise ModelError(f"{folder}: the pipeline has no parser; {REMEDY}")
+    return nlp
+
+
+@dataclass(frozen=True, slots=True)
+class _Parse:
+    """A parse by numbers of words, white space left out: what phrases are made from."""
+
+    words: tuple[tuple[int, int], ...]
+    heads: list[int]
+    labels: list[str]
+    kinds: list[str]
+    marks: list[bool]
+    nouns: list[Span]
+    children: list[list[int]]
+    wholes: list[Span | None]  # what hangs on each word, itself included, where that is one stretch
+
+
+def _read(doc: Doc) -> _Parse:
+    kept = [token for token in doc if not token.is_space]
+    number = {token.i: place for place, token in enumerate(kept)}
+    heads = [number.get(_head(token).i, place) for place, token in enumerate(kept)]
+    children: list[list[int]] = [[] for _ in kept]
+    for place, head in enumerate(heads):
+        if head != place:
+            children[head].append(place)
+    return _Parse(
+        words=tuple((token.idx, token.idx + len(token)) for token in kept),
+        heads=heads,
+        labels=[token.dep_ for token in kept],
+        kinds=[token.pos_ for token in kept],
+        marks=[token.is_punct for token in kept],
+        nouns=_noun_chunks(doc, number),
+        children=children,
+        wholes=_wholes(heads, children),
+    )
+
+
+def _head(token: Any) -> Any:
+    """What a token hangs on, over white space that spaCy may have put between."""
+    head = token.head
+    while head.is_space and head.head.i != head.i:
+        head = head.head
+    return head
+
+
+def _noun_chunks(doc: Doc, number: dict[int, int]) -> list[Span]:
+    try:
+        found = [[number[token.i] for token in chunk if token.i in number] for chunk in doc.noun_chunks]
+    except NotImplementedError:  # spaCy knows noun chunks for some languages only
+        return []
+    return [(places[0], places[-1] + 1) for places in found if places]
+
+
+def _wholes(heads: Sequence[int], children: Sequence[Sequence[int]]) -> list[Span | None]:
+    first, last, size = list(range(len(heads))), list(range(len(heads))), [1] * len(heads)
+    ordered = [place for place, head in enumerate(heads) if head == place]
+    for place in ordered:  # grows while it is walked: parents before children
+        ordered.extend(children[place])
+    for place in reversed(ordered):
+        head = heads[place]
+        if head != place:
+            first[head], last[head] = min(first[head], first[place]), max(last[head], last[place])
+            size[head] += size[place]
+    return [
+        (start, end + 1) if end + 1 - start == count else None
+        for start, end, count in zip(first, last, size, strict=True)
+    ]
+
+
+def _candidates(parse: _Parse) -> Iterator[Span]:
+    """Spans of two words or more, those to keep first: noun chunks, then the longest."""
+    parts = [*filter(None, parse.wholes), *_verb_spans(parse), *_preposition_spans(parse)]
+    parts.sort(key=lambda span: (span[0] - span[1], span[0]))
+    for wanted in (parse.nouns, parts):
+        for span in wanted:
+            start, end = _trimmed(span, parse.marks)
+            if end - start > 1:
+                yield start, end
+
+
+def _trimmed(span: Span, marks: Sequence[bool]) -> Span:
+    start, end = span
+    while start < end and marks[start]:
+        start += 1
+    while start < end and marks[end - 1]:
+        end -= 1
+    return start, end
+
+
+def _verb_spans(parse: _Parse) -> Iterator[Span]:
+    """A verb with its auxiliaries and particles, then with each of its dependents to the right."""
+    for verb, kind in enumerate(parse.kinds):
+        if kind not in _VERBS:
+            continue
+        start, end = _group_start(parse, verb), verb + 1
+        for child in sorted(child for child in parse.children[verb] if child > verb):
+            whole = parse.wholes[child]
+            if whole is None or whole[0] != end or parse.labels[child] in _NOT_PART:
+                break
+            if parse.labels[child] not in _AFTER_VERB:  # "give up" is not also "give"
+                yield start, end
+            end = whole[1]
+        yield start, end
+
+
+def _group_start(parse: _Parse, verb: int) -> int:
+    """Where the auxiliaries, negations and single adverbs begin that stand right before a verb."""
+    start = verb
+    for child in sorted((child for child in parse.children[verb] if child < verb), reverse=True):
+        if parse.labels[child] not in _BEFORE_VERB or parse.wholes[child] != (start - 1, start):
+            break
+        start -= 1
+    return start
+
+
+def _preposition_spans(parse: _Parse) -> Iterator[Span]:
+    """A preposition with the noun chunk right after it, without what hangs on that."""
+    begins = {start: end for start, end in parse.nouns}
+    for place, label in enumerate(parse.labels):
+        if label in _PREPOSITIONS and place + 1 in begins:
+            yield place, begins[place + 1]

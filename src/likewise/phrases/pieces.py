@@ -1,0 +1,41 @@
+"""Words of a text ↔ pieces of a tokenizer, by the characters they cover."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+Range = tuple[int, int]
+NONE: Range = (0, 0)
+
+
+def pieces_of_words(words: Sequence[Range], pieces: Sequence[Range]) -> list[Range]:
+    """Per word the half-open run of pieces that cover it: from its first piece to its last.
+
+    Both are character ranges in order. Pieces without characters (markers such as [CLS]) belong to no word; a
+    word without a piece (cut off, or dropped by the tokenizer) gets the empty run (0, 0).
+    """
+    real = [index for index, (start, end) in enumerate(pieces) if end > start]
+    starts = [pieces[index][0] for index in real]
+    ends = [pieces[index][1] for index in real]
+    found = []
+    for start, end in words:
+        first, after = bisect_right(ends, start), bisect_left(starts, end)
+        found.append((real[first], real[after - 1] + 1) if first < after else NONE)
+    return found
+
+
+def pieces_of_span(span: Range, runs: Sequence[Range]) -> Range:
+    """The run of pieces of a span of words: first piece of its first word to last piece of its last word."""
+    inside = [run for run in runs[span[0] : span[1]] if run != NONE]
+    return (inside[0][0], inside[-1][1]) if inside else NONE
+
+
+def words_of_pieces(run: Range, runs: Sequence[Range]) -> Range:
+    """The span of words that a run of pieces covers, whole or in part."""
+    inside = [
+        index
+        for index, (start, end) in enumerate(runs)
+        if (start, end) != NONE and start < run[1] and end > run[0]
+    ]
+    return (inside[0], inside[-1] + 1) if inside else NONE

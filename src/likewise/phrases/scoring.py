@@ -1,0 +1,92 @@
+"""How likely two words, or two spans, are linked: weights over what is measured, fitted to links people made.
+
+The weights lie in `weights.toml`; `python benchmarks/alignment.py --fit` writes it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from likewise.phrases.measures import (
+    CONTEXT_MEASURES,
+    SPAN_MEASURES,
+    WORD_MEASURES,
+    Matrix,
+    context_measures,
+    mutual,
+    span_measures,
+    word_measures,
+)
+
+FILE = Path(__file__).with_name("weights.toml")
+_MEASURES = {
+    "words": WORD_MEASURES,
+    "context": (*WORD_MEASURES, *CONTEXT_MEASURES),
+    "spans": SPAN_MEASURES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """One weight per measure, a constant, and the bar above which something is linked."""
+
+    weights: tuple[float, ...]
+    constant: float
+    bar: float
+
+    def logits(self, measures: Matrix) -> Matrix:
+        """Log odds of a link over the bar: positive is linked."""
+        found: Matrix = measures @ np.array(self.weights) + (self.constant - self.bar)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """Words alone, words beside what was linked first, spans."""
+
+    words: Weights
+    context: Weights
+    spans: Weights
+
+    def word_logits(self, a: Sequence[str], b: Sequence[str], cosines: Matrix) -> Matrix:
+        """Log odds that words are linked, n×m; a first guess is looked at again with its neighbours."""
+        own = word_measures(a, b, cosines)
+        first = self.words.logits(own)
+        around = context_measures(first, mutual(first, 0.0))
+        return self.context.logits(np.concatenate([own, around], axis=-1))
+
+    def span_logits(
+        self,
+        a: Sequence[str],
+        b: Sequence[str],
+        spans_a: Sequence[Sequence[int]],
+        spans_b: Sequence[Sequence[int]],
+        cosines: Matrix,
+        last: Matrix,
+        word_logits: Matrix,
+    ) -> Matrix:
+        """Log odds that spans (the numbers of their words) are linked, by cosines of two layers."""
+        return self.spans.logits(span_measures(a, b, spans_a, spans_b, cosines, last, chance(word_logits)))
+
+
+def chance(logits: Matrix) -> Matrix:
+    """Log odds as a share of 1."""
+    found: Matrix = 1 / (1 + np.exp(-logits))
+    return found
+
+
+@cache
+def shipped() -> Scoring:
+    """The weights that come with likewise."""
+    document = tomllib.loads(FILE.read_text(encoding="utf8"))
+    return Scoring(**{part: _read(document[part], names) for part, names in _MEASURES.items()})
+
+
+def _read(table: dict[str, float], names: Sequence[str]) -> Weights:
+    return Weights(tuple(float(table[name]) for name in names), float(table["constant"]), float(table["bar"]))
