@@ -524,6 +524,44 @@ def relations() -> str:
     return markdown(["data", "relations", "encoder", "one model", "best published", "seeds"], rows)
 
 
+def alignment() -> str:
+    """F1 of links on test: ours, mutual best cosines, overlap; per encoder."""
+    files = {"headlines": "iSTS headlines", "images": "iSTS images", "mtref": "MTRef", "wiki": "Wiki"}
+    rows = []
+    for encoder, found in read("alignment")["encoders"].items():
+        for name, label in files.items():
+            ways = found[f"{name} test"]
+            chunks = "token f1" in ways["ours"]
+            numbers = [f"{100 * ways[way]['f1']:.1f}" for way in ("ours", "best cosines", "overlap")]
+            tokens = f"{100 * ways['ours']['token f1']:.1f}" if chunks else ""
+            rows.append(
+                [encoder, label, "chunks" if chunks else "words", f"**{numbers[0]}**", *numbers[1:], tokens]
+            )
+    return markdown(
+        ["encoder", "data", "links of", "ours", "best cosines", "overlap", "ours, words of chunks"], rows
+    )
+
+
+def explaining() -> str:
+    """What people made against our explanations."""
+    result = read("explaining")
+    rows = []
+    for name, found in result["chunks"].items():
+        rows.append([f"iSTS {name}: chunks people left unlinked, F1", f"{100 * found['unlinked f1']:.1f}"])
+        rows.append(
+            [f"iSTS {name}: strength against people's score, Spearman", f"{found['strength spearman']:.3f}"]
+        )
+    for name, found in result["edits"].items():
+        rows.append(
+            [
+                f"edited {name} ({found['edits']}): the least matched phrase holds every new word, %",
+                f"{100 * found['covered']:.1f} (at least one: {100 * found['touched']:.1f}; "
+                f"length {100 * found['share of the sentence']:.0f} % of the sentence)",
+            ]
+        )
+    return markdown(["", ""], rows)
+
+
 DESCRIBED = (
     "raw cosine",
     "nearest known, chosen on dev",
@@ -588,7 +626,9 @@ def classification(ending: str) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    "alignment": alignment,
     "described": described,
+    "explaining": explaining,
     "headline": headline,
     "label-speed": label_speed,
     "language-means": language_means,

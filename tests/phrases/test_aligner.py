@@ -68,7 +68,7 @@ def test_texts_that_are_hard_to_read(aligner, text):
     one, two = RULES([text, "A cat sat."])
     for pair in ((one, two), (two, one), (one, one)):
         [found] = aligner([pair])
-        assert all(0 <= link.strength <= 1 for link in found.links)
+        assert all(0 <= link.strength <= 1 and 0.5 <= link.chance <= 1 for link in found.links)
 
 
 def test_words_beyond_the_encoders_length_are_unlinked(aligner):

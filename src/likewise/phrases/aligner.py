@@ -6,6 +6,7 @@ one of the things measured between them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from likewise.phrases.measures import Matrix, cosines, means
-from likewise.phrases.scoring import Scoring, chance, shipped
+from likewise.phrases.scoring import Scoring, shipped
 from likewise.phrases.spans import Phrases, Span, nodes
 from likewise.phrases.states import Layers, WordStates
 from likewise.phrases.trees import add_left_over, align_trees
@@ -25,12 +26,20 @@ if TYPE_CHECKING:
 LEFT_OVER_BAR = 1.0
 
 
+Known = tuple[str, tuple[tuple[int, int], ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class PhraseLink:
-    """Two spans of words that mean the same, and the chance of it, 0..1."""
+    """Two spans of words that belong together: the chance that people link them, and how alike they are.
+
+    Both are 0..1. The chance decides about the link. The strength, their cosine in the encoder's last layer,
+    is the nearer one to the scores people give to their links.
+    """
 
     a: Span
     b: Span
+    chance: float
     strength: float
 
 
@@ -65,15 +74,19 @@ class Aligner:
         progress: Callable[[int], None] | None = None,
     ) -> list[Alignment]:
         """Align pairs; each distinct text is encoded once."""
-        distinct = list({(one.text, one.words): one for pair in pairs for one in pair}.values())
-        states = self._states([one.text for one in distinct], [one.words for one in distinct])
-        known = {(one.text, one.words): found for one, found in zip(distinct, states, strict=True)}
+        known = self.states_of([one for pair in pairs for one in pair])
         aligned = []
         for a, b in pairs:
             aligned.append(self.align(a, b, known[a.text, a.words], known[b.text, b.words]))
             if progress is not None:
                 progress(1)
         return aligned
+
+    def states_of(self, texts: Sequence[Phrases]) -> dict[Known, Layers]:
+        """Word states by text and words, each distinct one encoded once."""
+        distinct = list(dict.fromkeys((one.text, one.words) for one in texts))
+        found = self._states([text for text, _ in distinct], [words for _, words in distinct])
+        return dict(zip(distinct, found, strict=True))
 
     def align(self, a: Phrases, b: Phrases, states_a: Layers, states_b: Layers) -> Alignment:
         """Align two texts whose word states are there."""
@@ -82,8 +95,9 @@ class Aligner:
         word_logits = self._scoring.word_logits(a.tokens, b.tokens, cosines(states_a.middle, states_b.middle))
         # A word that has no state (cut off by the encoder) is linked to nothing.
         word_logits[~states_a.middle.any(axis=1)] = word_logits[:, ~states_b.middle.any(axis=1)] = -np.inf
+        alike = cosines(states_a.last, states_b.last)
         words = tuple(
-            PhraseLink((i, i + 1), (j, j + 1), round(float(chance(word_logits[i, j])), 4))
+            _link((i, i + 1), (j, j + 1), word_logits[i, j], alike[i, j])
             for i, j in np.argwhere(word_logits > 0).tolist()
         )
         return Alignment(a, b, words, self._phrases(a, b, states_a, states_b, word_logits))
@@ -94,24 +108,23 @@ class Aligner:
         spans_a, children_a = nodes(a)
         spans_b, children_b = nodes(b)
         inner_a, inner_b = _ranges(spans_a), _ranges(spans_b)
-        gains = self._scoring.span_logits(
-            a.tokens,
-            b.tokens,
-            inner_a,
-            inner_b,
-            cosines(means(states_a.middle, inner_a), means(states_b.middle, inner_b)),
-            cosines(means(states_a.last, inner_a), means(states_b.last, inner_b)),
-            word_logits,
-        )
+        middle = cosines(means(states_a.middle, inner_a), means(states_b.middle, inner_b))
+        last = cosines(means(states_a.last, inner_a), means(states_b.last, inner_b))
+        gains = self._scoring.span_logits(a.tokens, b.tokens, inner_a, inner_b, middle, last, word_logits)
         bounds_a, bounds_b = np.array(spans_a), np.array(spans_b)
         pairs = add_left_over(
             align_trees(gains, children_a, children_b), gains, bounds_a, bounds_b, LEFT_OVER_BAR
         )
         return tuple(
-            PhraseLink(spans_a[x], spans_b[y], round(float(chance(gains[x, y])), 4))
+            _link(spans_a[x], spans_b[y], gains[x, y], last[x, y])
             for x, y in pairs
             if len(inner_a[x]) > 1 or len(inner_b[y]) > 1
         )
+
+
+def _link(a: Span, b: Span, logit: float, alike: float) -> PhraseLink:
+    strength = min(max(float(alike), 0.0), 1.0)
+    return PhraseLink(a, b, round(1 / (1 + math.exp(-logit)), 4), round(strength, 4))
 
 
 def _ranges(spans: Sequence[Span]) -> list[range]:

@@ -77,7 +77,7 @@ class Scoring:
 
 def chance(logits: Matrix) -> Matrix:
     """Log odds as a share of 1."""
-    found: Matrix = 1 / (1 + np.exp(-logits))
+    found: Matrix = 1 / (1 + np.exp(-np.clip(logits, -60, 60)))
     return found
 
 
