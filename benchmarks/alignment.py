@@ -235,11 +235,15 @@ def overlap(group: Sequence[Case]) -> list[Links]:
 
 
 def shared(case: Case) -> Matrix:
-    """Jaccard's share of words of chunks."""
-    a, b = case.pair.words_a, case.pair.words_b
-    sets_a = [{a[i].casefold() for i in chunk} for chunk in case.pair.chunks_a]
-    sets_b = [{b[j].casefold() for j in chunk} for chunk in case.pair.chunks_b]
-    return np.array([[len(x & y) / len(x | y) for y in sets_b] for x in sets_a])
+    """Jaccard's share of words of chunks, marks left out."""
+    sets_a = [said(case.pair.words_a, chunk) for chunk in case.pair.chunks_a]
+    sets_b = [said(case.pair.words_b, chunk) for chunk in case.pair.chunks_b]
+    return np.array([[len(x & y) / max(len(x | y), 1) for y in sets_b] for x in sets_a])
+
+
+def said(words: Sequence[str], chunk: Sequence[int]) -> set[str]:
+    """Words of a chunk without its marks."""
+    return {words[i].casefold() for i in chunk if any(letter.isalnum() for letter in words[i])}
 
 
 def equal_words(case: Case) -> Matrix:
