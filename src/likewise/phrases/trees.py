@@ -37,6 +37,14 @@ def best_matching(gains: Matrix) -> tuple[float, list[Pair]]:
     return float(sum(gains[i, j] for i, j in pairs)), pairs
 
 
+def _matched(gains: Matrix) -> float:
+    """The sum of the best matching of gains that are not negative."""
+    if gains.shape[0] == 1:
+        return float(gains.max())
+    rows, columns = linear_sum_assignment(gains, maximize=True)
+    return float(gains[rows, columns].sum())
+
+
 def align_trees(gains: Matrix, children_a: Children, children_b: Children) -> list[Pair]:
     """Pairs of nodes; children stand before their parents, the root last."""
     if not gains.size:
@@ -62,9 +70,14 @@ def _totals(gains: Matrix, children_a: Children, children_b: Children) -> Matrix
         row = linked[x].copy()
         if below_a:
             own = totals[list(below_a)]
-            row = np.maximum(row, own.max(axis=0))
+            best = own.max(axis=0)
+            row = np.maximum(row, best)
+            alive = best.tolist()
             for y, below_b in inner_b:
-                row[y] = max(row[y], linked[x, y] + best_matching(own[:, below_b])[0])
+                # Where at most one child of y has a partner, that pair is the matching.
+                live = [child for child in below_b if alive[child] > 0]
+                together = _matched(own[:, live]) if len(live) > 1 else sum(alive[child] for child in live)
+                row[y] = max(row[y], linked[x, y] + together)
         cells = row.tolist()
         for y, below_b in inner_b:
             # Children of y come before y, so their totals in this row are final.
