@@ -2,8 +2,10 @@
 
     python benchmarks/alignment.py --fit --encoder minilm --encoder mpnet
     python benchmarks/alignment.py --encoder minilm --encoder mpnet
+    python benchmarks/alignment.py --speed --encoder minilm
 
-The first writes src/likewise/phrases/weights.toml, the second benchmarks/results/alignment.json.
+The first writes src/likewise/phrases/weights.toml, the second benchmarks/results/alignment.json, the third
+alignment-speed.json: pairs of MTRef dev a second, states at hand, one thread.
 Weights of words come from MTRef train, their bar from MTRef and Wiki dev; weights and bar of spans from iSTS
 train, both kinds of texts together. Word states are kept in runs/alignment. Beside our links stand mutual
 best cosines and plain overlap. F1 is over all links of a file; of MTRef and Wiki the sure links count.
@@ -26,6 +28,7 @@ import numpy as np
 from likewise.data.alignments import ChunkedPair, WordLinkedPair, read_chunked, read_word_links
 from likewise.encoders.sentence import load_encoder
 from likewise.phrases import scoring
+from likewise.phrases.aligner import Aligner
 from likewise.phrases.measures import (
     Matrix,
     context_measures,
@@ -35,6 +38,7 @@ from likewise.phrases.measures import (
     span_measures,
     word_measures,
 )
+from likewise.phrases.parsing import phraser
 from likewise.phrases.scoring import Scoring, Weights, chance
 from likewise.phrases.states import Layers, WordStates
 from likewise.phrases.trees import best_matching
@@ -307,17 +311,43 @@ def measure(encoder: str) -> dict[str, Any]:
     return found
 
 
+def speed(encoder: str, pairs: int = 400, repeats: int = 5) -> dict[str, Any]:
+    """Pairs a second, phrases of spaCy and states at hand: links of words, both passes over the trees."""
+    aligner = Aligner(load_encoder(encoder))
+    texts = [
+        " ".join(words)
+        for pair in read_word_links("mtref", "dev", data_dir=None)[:pairs]
+        for words in (pair.words_a, pair.words_b)
+    ]
+    phrased = phraser("spacy")(texts)
+    states = aligner.states_of(phrased)
+    found = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        for a, b in zip(phrased[::2], phrased[1::2], strict=True):
+            aligner.align(a, b, states[a.text, a.words], states[b.text, b.words])
+        found.append(round(pairs / (time.perf_counter() - started), 1))
+    words = round(float(np.mean([len(one.words) for one in phrased])), 1)
+    return {"encoder": encoder, "pairs": pairs, "words a text": words, "pairs a second": sorted(found)}
+
+
 def main() -> None:
     """Fit or measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--encoder", action="append", help="folder, name under LIKEWISE_MODELS, hub id")
     parser.add_argument("--fit", action="store_true", help="write weights.toml")
+    parser.add_argument("--speed", action="store_true", help="write results/alignment-speed.json")
     parser.add_argument("--rows", type=int, default=1200, help="of MTRef train")
     options = parser.parse_args()
     encoders = options.encoder or ["minilm"]
     if options.fit:
         scoring.FILE.write_text(as_toml(fit(encoders, options.rows), encoders), encoding="utf8")
         print(f"written: {scoring.FILE}")
+        return
+    if options.speed:
+        document = {"runs": [speed(name) for name in encoders], "versions": versions()}
+        (HERE / "results" / "alignment-speed.json").write_text(json.dumps(document, indent=1) + "\n")
+        print(json.dumps(document["runs"]))
         return
     target = HERE / "results" / "alignment.json"
     started = time.perf_counter()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import statistics
 import sys
 import tomllib
 from collections.abc import Callable, Iterable
@@ -542,6 +543,20 @@ def alignment() -> str:
     )
 
 
+def alignment_speed() -> str:
+    """Pairs aligned a second by one thread."""
+    rows = [
+        [
+            run["encoder"],
+            f"{run['words a text']:.0f}",
+            f"**{statistics.median(run['pairs a second']):.0f}**",
+            f"{run['pairs a second'][0]:.0f} to {run['pairs a second'][-1]:.0f}",
+        ]
+        for run in read("alignment-speed")["runs"]
+    ]
+    return markdown(["encoder", "words a text", "pairs a second", "turns"], rows)
+
+
 def explaining() -> str:
     """What people made against our explanations."""
     result = read("explaining")
@@ -627,6 +642,7 @@ def classification(ending: str) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "alignment": alignment,
+    "alignment-speed": alignment_speed,
     "described": described,
     "explaining": explaining,
     "headline": headline,
