@@ -364,7 +364,7 @@ def as_toml(ours: Scoring, encoders: Sequence[str]) -> str:
         "# Weights of the phrase aligner, fitted to links people made: MTRef and iSTS train; bars by dev.",
         f"# python benchmarks/alignment.py --fit {' '.join(f'--encoder {name}' for name in encoders)}",
     ]
-    for part, names in scoring._MEASURES.items():
+    for part, names in scoring.MEASURES.items():
         weights: Weights = getattr(ours, part)
         lines += ["", f"[{part}]", f"constant = {weights.constant:.4f}", f"bar = {weights.bar:.1f}"]
         lines += [f"{name} = {value:.4f}" for name, value in zip(names, weights.weights, strict=True)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from likewise.encoders.sentence import load_encoder
-from likewise.errors import ModelError
+from likewise.errors import ModelError, UsageError
 from likewise.phrases.aligner import Aligner
 from likewise.phrases.chunking import RuleChunker
 from likewise.phrases.measures import margin_apart, mutual, word_measures
@@ -75,6 +75,22 @@ def test_words_beyond_the_encoders_length_are_unlinked(aligner):
     long, short = RULES([" ".join(["word"] * 700) + " zebra", "zebra"])
     [found] = aligner([(long, short)])
     assert not any(link.a[0] >= 600 for link in found.words)
+
+
+def test_a_text_beyond_all_limits_is_refused(aligner):
+    long, short = RULES([" ".join(["word"] * 1_001), "zebra"])
+    with pytest.raises(UsageError, match=r"1,001 words.*cut it"):
+        aligner([(long, short)])
+
+
+def test_margins_are_the_same_in_blocks(monkeypatch):
+    from likewise.phrases import measures
+
+    random = np.random.default_rng(1)
+    scores, apart = random.normal(size=(7, 9)), random.random((9, 9)) < 0.5
+    whole = margin_apart(scores, apart)
+    monkeypatch.setattr(measures, "_CELLS", 100)
+    np.testing.assert_array_equal(margin_apart(scores, apart), whole)
 
 
 def test_given_spans_are_used(aligner):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from likewise.errors import UsageError
 from likewise.phrases.measures import Matrix, cosines, means
 from likewise.phrases.scoring import Scoring, shipped
 from likewise.phrases.spans import Phrases, Span, nodes
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 # A pair that breaks the trees' order needs better odds than one that keeps it: chance .73 over the bar.
 LEFT_OVER_BAR = 1.0
-
+# Every word is compared with every word, and encoders read no more than some hundreds.
+MAX_WORDS = 1_000
 
 Known = tuple[str, tuple[tuple[int, int], ...]]
 
@@ -33,8 +35,8 @@ Known = tuple[str, tuple[tuple[int, int], ...]]
 class PhraseLink:
     """Two spans of words that belong together: the chance that people link them, and how alike they are.
 
-    Both are 0..1. The chance decides about the link. The strength, their cosine in the encoder's last layer,
-    is the nearer one to the scores people give to their links.
+    Both are 0..1. The chance decides about the link, which begins at .5. The strength, their cosine in the
+    encoder's last layer, is the nearer one to the scores people give to their links.
     """
 
     a: Span
@@ -90,6 +92,12 @@ class Aligner:
 
     def align(self, a: Phrases, b: Phrases, states_a: Layers, states_b: Layers) -> Alignment:
         """Align two texts whose word states are there."""
+        longest = max(len(a.words), len(b.words))
+        if longest > MAX_WORDS:
+            raise UsageError(
+                f"a text of {longest:,} words is longer than the {MAX_WORDS:,} that are aligned at once; "
+                "cut it into sentences or paragraphs"
+            )
         if not a.words or not b.words:
             return Alignment(a, b, (), ())
         word_logits = self._scoring.word_logits(a.tokens, b.tokens, cosines(states_a.middle, states_b.middle))

@@ -35,6 +35,8 @@ SPAN_MEASURES = (
     *("cosine", "row_margin", "column_margin", "last_cosine", "covered_a", "covered_b", "free"),
     *("letters", "letters_row_margin", "letters_column_margin", "content", "mark", "distance", "length"),
 )
+# Cells of a block while rivals are compared: memory stays small however many spans there are.
+_CELLS = 2_000_000
 _SHIFTS = ((-1, -1), (1, 1), (-1, 0), (1, 0), (0, -1), (0, 1))
 # Closed classes of English; other languages have none here, and the measure is then silent.
 FUNCTION_WORDS = frozenset(
@@ -185,7 +187,12 @@ def margin_apart(scores: Matrix, apart: NDArray[np.bool_]) -> Matrix:
 
     A phrase and its parts are no rivals: all of them may be linked.
     """
-    rivals = np.where(apart[None], scores[:, None, :], -np.inf).max(axis=2, initial=-np.inf)
+    rivals = np.empty_like(scores)
+    step = max(1, _CELLS // max(scores.size, 1))
+    for first in range(0, scores.shape[1], step):
+        columns = slice(first, first + step)
+        shown = np.where(apart[columns][None], scores[:, None, :], -np.inf)
+        rivals[:, columns] = shown.max(axis=2, initial=-np.inf)
     return np.where(np.isfinite(rivals), scores - rivals, 0.0)
 
 

@@ -25,7 +25,7 @@ from likewise.phrases.measures import (
 )
 
 FILE = Path(__file__).with_name("weights.toml")
-_MEASURES = {
+MEASURES = {
     "words": WORD_MEASURES,
     "context": (*WORD_MEASURES, *CONTEXT_MEASURES),
     "spans": SPAN_MEASURES,
@@ -85,7 +85,7 @@ def chance(logits: Matrix) -> Matrix:
 def shipped() -> Scoring:
     """The weights that come with likewise."""
     document = tomllib.loads(FILE.read_text(encoding="utf8"))
-    return Scoring(**{part: _read(document[part], names) for part, names in _MEASURES.items()})
+    return Scoring(**{part: _read(document[part], names) for part, names in MEASURES.items()})
 
 
 def _read(table: dict[str, float], names: Sequence[str]) -> Weights:
