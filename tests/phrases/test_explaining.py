@@ -31,7 +31,7 @@ def test_explain_finds_the_edit(minilm):
     assert "violin" in b.said(found.odd_b)
     assert "park" not in b.said(found.odd_b)
     assert len(found.matched_a) == len(a.words)
-    assert found.matched_b[b.tokens.index("violin")] < 0.8 < found.matched_b[b.tokens.index("park")]
+    assert found.matched_b[b.tokens.index("violin")] < 0.75 < found.matched_b[b.tokens.index("park")]
 
 
 @pytest.mark.parametrize("text", ["", "🙂"])
