@@ -380,11 +380,10 @@ def test_labels_of_a_corpus_are_those_of_the_catalogue(tasks):
 
 
 def test_a_suite_of_texts_is_answered_by_the_matcher(tasks):
-    rows = [
-        Task("Mood", file=tasks / "mood-dev.csv", relation=MOOD_RELATION, metric="accuracy", text_a="text")
-    ]
+    file = tasks / "mood-dev.csv"
+    task = Task("Mood", file=file, relation=MOOD_RELATION, metric="accuracy", text_a="text", texts=1)
     model = train(tasks, "model")
-    result = likewise.evaluate(model, Suite("mine", tuple(rows), texts=1), log=False)
+    result = likewise.evaluate(model, Suite("mine", (task,)), log=False)
     assert result.tasks[0].value == pytest.approx(100 * accuracy(model, tasks, "mood"))
     assert "scores from matcher" in result.to_text()
     with pytest.raises(UsageError, match="pairs of texts"):

@@ -24,7 +24,19 @@ SURFACE = [
     "train",
     "update",
 ]
-VERBS = ["audit", "cache", "classify", "data", "demo", "evaluate", "experiment", "score", "train", "update"]
+VERBS = [
+    "audit",
+    "cache",
+    "classify",
+    "data",
+    "demo",
+    "evaluate",
+    "experiment",
+    "explain",
+    "score",
+    "train",
+    "update",
+]
 
 
 def test_public_names_are_pinned_and_all_resolve():

@@ -32,7 +32,8 @@ LABELS = [
     for scenario in ("cardinality", "domain", "objective")
     for kind in ("", "-lstm")
 ]
-SHIPPED = sorted([*REGRESSION, *RELATIONS, *MULTILINGUAL, *LABELS])
+PARAPHRASE = ("paraphrase-injection", "finetune")
+SHIPPED = sorted([*REGRESSION, *RELATIONS, *MULTILINGUAL, *LABELS, *PARAPHRASE])
 
 
 def on_tiny_data(name, encoder, pairs, steps=2, vectors=None):

@@ -1,25 +1,13 @@
-"""The verbs as Python functions: `likewise.score`, `train`, `update`, `evaluate`."""
+"""The verbs as Python functions: `likewise.score`, `train`, `update`; `evaluate` stands in `evaluating`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-
-from likewise.classify import Classifier, load_classifier
 from likewise.errors import UsageError
-from likewise.evaluation.crosslingual import CrosslingualResult
-from likewise.evaluation.crosslingual import evaluate_crosslingual as measure_languages
-from likewise.evaluation.crosslingual.views import TextVectors
-from likewise.evaluation.protocol import Protocol
-from likewise.evaluation.results import SuiteResult
-from likewise.evaluation.runlog import log_test_run
-from likewise.evaluation.suites import Suite, get_suite, run_suite
 from likewise.predict import Predictor, Scores, load
 from likewise.recipes.infer import infer_document
 from likewise.recipes.reading import Overrides, parse_override, read_recipe, recipe_from, shipped_recipes
@@ -27,7 +15,6 @@ from likewise.recipes.run import RunContext, run_recipe
 from likewise.recipes.schema import Recipe
 from likewise.recipes.update import Mode, NewTask, UpdateReport, update_model
 from likewise.recipes.update_pairs import NewRelation, add_relation
-from likewise.records import Relation
 from likewise.training.state import FitEvent
 
 if TYPE_CHECKING:
@@ -205,203 +192,3 @@ def update(
     if source is None:
         raise UsageError(f"task {task!r} has no texts: name a file or a corpus that labels some")
     return update_model(name, NewTask(task, source, text, column, labels), Path(output), **shared)
-
-
-def evaluate(
-    model: str | os.PathLike[str] | Predictor | Classifier = "default",
-    suite: str | Path | Suite = "sts7",
-    *,
-    source: str = "cosine",
-    aggregation: str = "all",
-    metric: str = "spearman",
-    data_dir: str | os.PathLike[str] | None = None,
-    device: str | None = None,
-    precision: str = "fp32",
-    keep_predictions: bool = False,
-    log: bool = True,
-    progress: Callable[[int], None] | None = None,
-) -> SuiteResult:
-    """Measure a model on a suite (`sts7`, or a FILE.toml of your own); the result carries its protocol.
-
-    `source` is where scores come from: `cosine` of the vectors, or the model's `head`. A suite of texts to be
-    classified is answered by the matcher.
-    """
-    chosen = get_suite(suite) if isinstance(suite, str | Path) else suite
-    if chosen.texts == 1:
-        return _evaluate_classes(
-            _as_classifier(model, device, precision),
-            chosen,
-            aggregation,
-            data_dir=data_dir,
-            keep_predictions=keep_predictions,
-            log=log,
-            progress=progress,
-        )
-    if isinstance(model, Classifier):
-        raise UsageError(f"suite {chosen.name} asks about pairs of texts; this model classifies single ones")
-    predictor = model if isinstance(model, Predictor) else load(model, device=device, precision=precision)
-    protocol = Protocol(metric=metric, aggregation=aggregation, source=source)  # type: ignore[arg-type]
-
-    folder = None if data_dir is None else Path(data_dir)
-    chosen, left_out = chosen.answerable([relation.name for relation in predictor.relations], source)
-    if source == "head":
-        _require_relations(predictor, chosen)
-
-    def scorer(rows: list[tuple[str, ...]], relations: list[str]) -> Any:
-        pairs = [(a, b) for a, b in rows]
-        if source == "cosine":
-            return _cosines(predictor, pairs, progress)
-        return _head_answers(predictor, pairs, relations, progress)
-
-    result = run_suite(chosen, scorer, protocol=protocol, data_dir=folder, keep_predictions=True)
-    notes = _unseen_labels(predictor, result) if source == "head" else ()
-    kept = result.predictions if keep_predictions else {}
-    result = replace(result, left_out=left_out, notes=notes, predictions=kept)
-    if log:
-        recipe = str((predictor.about.get("recipe") or {}).get("name", ""))
-        log_test_run(result, model=str(predictor.about.get("name", "")), recipe=recipe)
-    return result
-
-
-def _as_classifier(
-    model: str | os.PathLike[str] | Predictor | Classifier, device: str | None, precision: str
-) -> Classifier:
-    if isinstance(model, Classifier):
-        return model
-    if isinstance(model, Predictor):
-        raise UsageError("this model answers pairs of texts and has no matcher for labels")
-    return load_classifier(model, device=device, precision=precision)
-
-
-def _evaluate_classes(
-    classifier: Classifier,
-    suite: Suite,
-    aggregation: str,
-    *,
-    data_dir: Any,
-    keep_predictions: bool,
-    log: bool,
-    progress: Callable[[int], None] | None,
-) -> SuiteResult:
-    """The tasks that a classifier was taught; all of them, by their label texts, where it was taught none."""
-    taught = {task.name: task for task in classifier.tasks}
-    kept = tuple(task for task in suite.tasks if task.asked in taught) or suite.tasks
-    asked = {task.asked: taught.get(task.asked) or task.labels() for task in kept}
-
-    def scorer(rows: list[tuple[str, ...]], tasks: list[str]) -> Any:
-        x = torch.from_numpy(np.asarray(classifier.encode([text for (text,) in rows], progress=progress)))
-        answers = np.empty(len(rows), dtype=object)
-        for name in dict.fromkeys(tasks):
-            mine = [row for row, task in enumerate(tasks) if task == name]
-            best = classifier.probabilities(asked[name], x[mine]).argmax(axis=1)
-            answers[mine] = [asked[name].labels[int(place)] for place in best]
-        return answers
-
-    protocol = Protocol(metric="accuracy", aggregation=aggregation, source="matcher")  # type: ignore[arg-type]
-    chosen = replace(suite, tasks=kept)
-    folder = None if data_dir is None else Path(data_dir)
-    result = run_suite(chosen, scorer, protocol=protocol, data_dir=folder, keep_predictions=keep_predictions)
-    result = replace(result, left_out=tuple(task.name for task in suite.tasks if task not in kept))
-    if log:
-        recipe = str((classifier.about.get("recipe") or {}).get("name", ""))
-        log_test_run(result, model=str(classifier.about.get("name", "")), recipe=recipe)
-    return result
-
-
-def evaluate_crosslingual(
-    model: str | os.PathLike[str] | Predictor = "default",
-    *,
-    languages: Sequence[str] | None = None,
-    data_dir: str | os.PathLike[str] | None = None,
-    device: str | None = None,
-    precision: str = "fp32",
-    seed: int = 1,
-    log: bool = True,
-    tell: Callable[[str], None] = lambda line: None,
-    progress: Callable[[int], None] | None = None,
-) -> CrosslingualResult:
-    """What is left of meaning when the language changes: translated pairs, retrieval, probes, spread.
-
-    A model grown on a frozen encoder is compared with that encoder. `languages` are those of the retrieval
-    test; None takes all that the data folder has.
-    """
-    predictor = model if isinstance(model, Predictor) else load(model, device=device, precision=precision)
-    part = predictor.model.frozen
-    result = measure_languages(
-        lambda texts: predictor.views(texts, progress=progress),
-        data_dir=None if data_dir is None else Path(data_dir),
-        retrieval_languages=languages,
-        trained_pairs=part.pairs if part else (),
-        seen_languages=part.languages if part else (),
-        seed=seed,
-        progress=tell,
-    )
-    if log:
-        recipe = str((predictor.about.get("recipe") or {}).get("name", ""))
-        log_test_run(result, model=str(predictor.about.get("name", "")), recipe=recipe)
-    return result
-
-
-def _require_relations(predictor: Predictor, suite: Suite) -> None:
-    """Refuse a relation that a user's own suite names and the model does not answer: likely a slip.
-
-    Tasks on named corpora may have another name for the same thing (SICK's relatedness).
-    """
-    known = [relation.name for relation in predictor.relations]
-    for task in suite.tasks:
-        if isinstance(task.relation, Relation) and task.relation.name not in known:
-            raise UsageError(
-                f"task {task.name!r} asks for {task.relation.name!r}, "
-                f"the model's heads answer {', '.join(known)}; "
-                "correct the suite's relation, or use --source cosine"
-            )
-
-
-def _unseen_labels(predictor: Predictor, result: SuiteResult) -> tuple[str, ...]:
-    """A line for every task whose gold has labels that the model's relation does not."""
-    known = {relation.name: relation.labels for relation in predictor.relations if relation.labels}
-    lines = []
-    for task in result.tasks:
-        gold = result.predictions[task.name].gold
-        if task.relation not in known or gold.dtype.kind not in "UO":
-            continue
-        unseen = [str(label) for label in gold if str(label) not in known[task.relation]]
-        if unseen:
-            named = ", ".join(map(repr, sorted(set(unseen))))
-            lines.append(
-                f"{task.name}: {len(unseen):,} of {task.n:,} rows have a label that the model never saw "
-                f"({named}); they count as wrong"
-            )
-    return tuple(lines)
-
-
-def _cosines(
-    predictor: Predictor, pairs: list[tuple[str, str]], progress: Callable[[int], None] | None
-) -> Any:
-    """Cosines of pairs; over a frozen encoder from its cached vectors, which many models share."""
-    if predictor.model.frozen is None:
-        return predictor.cosines(pairs, progress=progress)
-    texts = TextVectors(lambda new: predictor.views(new, progress=progress), [t for p in pairs for t in p])
-    return texts.cosines("model", pairs)
-
-
-def _head_answers(
-    predictor: Predictor,
-    pairs: list[tuple[str, str]],
-    relations: list[str],
-    progress: Callable[[int], None] | None,
-) -> Any:
-    """Each pair's answer by the head of the relation asked.
-
-    One the model does not know goes to its first relation.
-    """
-    known = [relation.name for relation in predictor.relations]
-    asked = [name if name in known else known[0] for name in relations]
-    answers = np.empty(len(pairs), dtype=object)
-    for name in dict.fromkeys(asked):
-        rows = [row for row, wanted in enumerate(asked) if wanted == name]
-        found = predictor.score(
-            [pairs[row] for row in rows], relation=name, source="head", progress=progress
-        )[name]
-        answers[rows] = found
-    return answers if any(isinstance(answer, str) for answer in answers) else answers.astype(np.float64)

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from likewise.data.batching import token_budget_batches
 from likewise.encoders.cache import EmbeddingCache
 from likewise.encoders.inputs import check_texts
-from likewise.encoders.sentence import with_modules
+from likewise.encoders.sentence import autocast_settings, with_modules
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding
-from likewise.errors import UnknownNameError
+from likewise.errors import UnknownNameError, UsageError
+from likewise.methods.joint import JointModel
 from likewise.methods.pairs import PairModel, objective_source
 from likewise.records import Relation
 
 if TYPE_CHECKING:
     from likewise.encoders.external import TextFunction
+    from likewise.explain.explanation import PairExplanation
+    from likewise.phrases.spans import Phraser
 
 Numbers = NDArray[np.float64]
+_log = logging.getLogger("likewise")
 
 
 class Scores(Mapping[str, "Numbers | list[str]"]):
@@ -81,6 +88,7 @@ class Predictor:
         self.model = model.eval()
         self.about = dict(about or {})
         self._encoding = Encoding(model.encoder, precision=precision, token_budget=token_budget, kept=cache)
+        self._phrasers: dict[str, Phraser] = {}
 
     @property
     def relations(self) -> tuple[Relation, ...]:
@@ -153,6 +161,36 @@ class Predictor:
             {o.relation.name: objective_source(o) for o in objectives},
         )
 
+    @overload
+    def explain(
+        self, a: str, b: str, *, relation: str | None = None, phrases: str | Phraser = "auto"
+    ) -> PairExplanation: ...
+    @overload
+    def explain(
+        self, a: Any, b: None = None, *, relation: str | None = None, phrases: str | Phraser = "auto"
+    ) -> list[PairExplanation]: ...
+    def explain(
+        self, a: Any, b: str | None = None, *, relation: str | None = None, phrases: str | Phraser = "auto"
+    ) -> PairExplanation | list[PairExplanation]:
+        """Which phrases of two texts match, what is left over, and what each carries of the score.
+
+        For two texts one explanation; for pairs, as `score` takes them, one each. `relation` is the first if
+        left out; `phrases` names what finds them (auto, rules, spacy, a pipeline) or is a Phraser.
+        """
+        from likewise.explain.explainer import Explainer
+        from likewise.phrases.linking import Asked
+
+        rows = [(a, b)] if isinstance(b, str) else as_pairs(a)
+        check_texts([text for pair in rows for text in pair], name=_place_in_pairs)
+        if isinstance(phrases, str):
+            phrases = self._phrasers.get(phrases, phrases)
+        explainer = Explainer(self, relation=relation, phrases=phrases, tell=_log.warning)
+        asked = [Asked(*pair, source=f"pair {place}") for place, pair in enumerate(rows)]
+        found = [replace(one, source="") for one in explainer.explain(asked)]
+        if isinstance(phrases, str) and found:
+            self._phrasers[phrases] = explainer.phraser  # loading a parser takes a second
+        return found[0] if isinstance(b, str) else found
+
     def cosines(
         self, pairs: Sequence[tuple[str, str]], *, progress: Callable[[int], None] | None = None
     ) -> Numbers:
@@ -168,6 +206,81 @@ class Predictor:
         found = self._encoding.recall(texts, progress=progress)
         vectors = torch.from_numpy(found).to(self.model.encoder.device)
         return vectors[0::2], vectors[1::2]
+
+
+class JointPredictor:
+    """A joint encoder ready to answer its one relation: pairs read as one input, or single texts."""
+
+    def __init__(
+        self,
+        model: JointModel,
+        about: Mapping[str, Any] | None = None,
+        *,
+        precision: str = "fp32",
+        token_budget: int = DEFAULT_BUDGET,
+    ) -> None:
+        self.model = model.eval()
+        self.about = dict(about or {})
+        self._precision, self._token_budget = precision, token_budget
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """What this model answers."""
+        return self.model.relations
+
+    def source(self, relation: str) -> str:
+        """A joint encoder answers by its head."""
+        return "head"
+
+    def score(
+        self,
+        pairs: Any,
+        *,
+        relation: str | Sequence[str] | None = None,
+        source: str | None = None,
+        text_a: str | None = None,
+        text_b: str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Scores:
+        """Score pairs: a list of (a, b), a file, a frame, a dataset."""
+        if self.model.texts != 2:
+            raise UsageError("this model answers about single texts; it cannot score pairs")
+        for name in [relation] if isinstance(relation, str) else relation or ():
+            if name != self.model.relation.name:
+                raise UnknownNameError(
+                    f"the model has no relation {name!r}; it answers {self.model.relation.name}"
+                )
+        if source == "cosine":
+            raise UsageError("a joint encoder has no vector for a text, so no cosine: leave --source out")
+        rows = as_pairs(pairs, text_a=text_a, text_b=text_b)
+        check_texts([text for pair in rows for text in pair], name=_place_in_pairs)
+        found = self.answers(rows, progress=progress)
+        return Scores({self.model.relation.name: found}, self.relations, {self.model.relation.name: "head"})
+
+    def answers(
+        self, rows: Sequence[Sequence[str]], *, progress: Callable[[int], None] | None = None
+    ) -> Numbers | list[str]:
+        """One answer per row of texts: a number on the relation's scale, or a label."""
+        return self.model.read(self.outputs(rows, progress=progress))
+
+    @torch.inference_mode()
+    def outputs(
+        self, rows: Sequence[Sequence[str]], *, progress: Callable[[int], None] | None = None
+    ) -> NDArray[np.float32]:
+        """What the head says, B×C, in batches of similar length."""
+        inputs = self.model.cut(rows)
+        width = 1 if self.model.relation.kind == "graded" else len(self.model.relation.labels)
+        found = np.zeros((len(rows), width), dtype=np.float32)
+        device = self.model.device
+        for batch in token_budget_batches(
+            [len(one["input_ids"]) for one in inputs], budget=self._token_budget
+        ):
+            padded = {k: v.to(device) for k, v in self.model.batch([inputs[row] for row in batch]).items()}
+            with torch.autocast(**autocast_settings(self._precision, str(device))):
+                found[batch] = self.model.encoder(**padded).logits.float().cpu().numpy()
+            if progress is not None:
+                progress(len(batch))
+        return found
 
 
 @torch.inference_mode()
@@ -186,13 +299,17 @@ def load(
     precision: str = "fp32",
     token_budget: int = DEFAULT_BUDGET,
     encoder: TextFunction | None = None,
-) -> Predictor:
+) -> Any:
     """Load a Likewise folder, a sentence-transformers or transformers folder, a hub id, or 'default'.
 
     A model that was grown on a function from texts to vectors is given it again as `encoder`.
     """
-    from likewise.store import load_model
+    from likewise.store import kind_of, load_joint_model, load_model
 
+    if encoder is None and kind_of(model) == "joint":
+        joint, about = load_joint_model(model, device=device)
+        about["name"] = os.fspath(model)
+        return JointPredictor(joint, about, precision=precision, token_budget=token_budget)
     loaded, about = load_model(model, device=device, encoder=encoder)
     about["name"] = os.fspath(model)
     return Predictor(loaded, about, precision=precision, token_budget=token_budget)

@@ -31,6 +31,8 @@ from likewise.encoders.sentence import load_encoder, with_prompt
 from likewise.encoders.words import padding_of, with_padding
 from likewise.errors import ModelError, UsageError
 from likewise.heads import Layers
+from likewise.methods.injection import InjectionModel
+from likewise.methods.joint import JointModel, load_joint
 from likewise.methods.label_embedding import LabelModel
 from likewise.methods.multilingual import FrozenPart
 from likewise.methods.pairs import Objective, PairModel, objective_source
@@ -50,8 +52,11 @@ RAW_RELATION = Relation(
 )
 
 
+AnyModel = PairModel | LabelModel | JointModel | InjectionModel
+
+
 def save_model(
-    model: PairModel | LabelModel,
+    model: AnyModel,
     folder: str | os.PathLike[str],
     *,
     about: Mapping[str, Any],
@@ -66,19 +71,12 @@ def save_model(
     aside.mkdir(parents=True)
     own = aside / "likewise"
     own.mkdir()
-    if is_external(model.encoder):
-        _save_layers(model.encoder, own / "layers")
-    else:
-        with_padding(model.encoder, "safe").save(str(aside), create_model_card=False)
-    described = _save_labels(model, own) if isinstance(model, LabelModel) else _save_pairs(model, own)
+    described = _save_joint(model, aside) if isinstance(model, JointModel) else _save_encoder(model, aside)
     document = {
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
-        "relations": [relation.to_dict() for relation in model.relations],
-        "padding": padding_of(model.encoder),
         **described,
-        **({"encoder_function": _function_to_dict(model.encoder)} if is_external(model.encoder) else {}),
         **about,
     }
     (own / "model.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf8")
@@ -87,6 +85,37 @@ def save_model(
         shutil.rmtree(target)
     aside.rename(target)
     return target
+
+
+def _save_joint(model: JointModel, folder: Path) -> dict[str, Any]:
+    """A stock sequence classifier: CrossEncoder and transformers load it."""
+    model.encoder.save_pretrained(str(folder))
+    model.tokenizer.save_pretrained(str(folder))
+    return {
+        "relations": [model.relation.to_dict()],
+        "joint": {"texts": model.texts, "max_length": model.max_length},
+        "source": {model.relation.name: "head"},
+    }
+
+
+def _save_encoder(model: PairModel | LabelModel | InjectionModel, folder: Path) -> dict[str, Any]:
+    """A sentence-transformers folder, and beside it what answers."""
+    own = folder / "likewise"
+    if is_external(model.encoder):
+        _save_layers(model.encoder, own / "layers")
+    else:
+        with_padding(model.encoder, "safe").save(str(folder), create_model_card=False)
+    if isinstance(model, InjectionModel):
+        save_file(_plain(model.heads.state_dict()), own / "injection.safetensors")
+        taught = {"learns": model.learns, "features": model.features, "two_tower": model.two_tower}
+        return {"relations": [], "source": {}, "injected": taught}
+    described = _save_labels(model, own) if isinstance(model, LabelModel) else _save_pairs(model, own)
+    return {
+        "relations": [relation.to_dict() for relation in model.relations],
+        "padding": padding_of(model.encoder),
+        **described,
+        **({"encoder_function": _function_to_dict(model.encoder)} if is_external(model.encoder) else {}),
+    }
 
 
 def _save_pairs(model: PairModel, own: Path) -> dict[str, Any]:
@@ -116,7 +145,7 @@ def load_labels(
 ) -> tuple[LabelModel, dict[str, Any]]:
     """Load a folder that holds a label model, or any encoder as one that compares by the cosine, untaught."""
     where = Path(resolve(name))
-    if not (where / "likewise" / "model.json").is_file():
+    if kind_of(name) == "raw":
         return LabelModel(load_encoder(name, device=device), (), matcher="cosine").eval(), {"raw": True}
     document = _read_document(where / "likewise" / "model.json")
     if "labels" not in document:
@@ -138,12 +167,31 @@ def load_labels(
     return model.eval(), document
 
 
-def kind_of(name: str | os.PathLike[str]) -> Literal["pairs", "labels", "raw"]:
-    """What a model answers: pairs of texts, the labels of single ones, or nothing that it was taught."""
-    file = Path(resolve(name)) / "likewise" / "model.json"
-    if not file.is_file():
+def kind_of(name: str | os.PathLike[str]) -> Literal["pairs", "labels", "joint", "raw"]:
+    """What a model answers: pairs of texts, the labels of single ones, or nothing that it was taught.
+
+    A joint one reads its texts as one input, be it a pair or a single one.
+    """
+    own = Path(name) / "likewise" / "model.json"  # a model grown on a function has no encoder to resolve
+    file = own if own.is_file() else Path(resolve(name)) / "likewise" / "model.json"
+    document = _read_document(file) if file.is_file() else {"injected": {}}
+    if "injected" in document:
         return "raw"
-    return "labels" if "labels" in _read_document(file) else "pairs"
+    return "labels" if "labels" in document else "joint" if "joint" in document else "pairs"
+
+
+def load_joint_model(
+    name: str | os.PathLike[str], *, device: str | None = None
+) -> tuple[JointModel, dict[str, Any]]:
+    """Load a folder that holds a joint encoder and its head."""
+    document = _read_document(Path(resolve(name)) / "likewise" / "model.json")
+    relation = Relation.from_dict(document["relations"][0])
+    return load_joint(name, relation, device=device, **document["joint"]).eval(), document
+
+
+def raw_model(encoder: SentenceTransformer) -> PairModel:
+    """An encoder without heads: it answers by the cosine."""
+    return PairModel(encoder, [Objective(RAW_RELATION, "cosine", "mse", floor=-1.0)]).eval()
 
 
 def load_model(
@@ -161,10 +209,10 @@ def load_model(
 def _load_own(name: str | os.PathLike[str], encoder: SentenceTransformer) -> tuple[PairModel, dict[str, Any]]:
     where = Path(resolve(name))
     if not (where / "likewise" / "model.json").is_file():
-        return PairModel(encoder, [Objective(RAW_RELATION, "cosine", "mse", floor=-1.0)]).eval(), {
-            "raw": True
-        }
+        return raw_model(encoder), {"raw": True}
     document = _read_document(where / "likewise" / "model.json")
+    if "injected" in document:
+        return raw_model(encoder), {**document, "raw": True}
     if "labels" in document:
         raise ModelError(f"{where} classifies texts: use likewise.load_classifier, or likewise classify")
     return _finish(encoder, where, document)

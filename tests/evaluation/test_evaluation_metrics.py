@@ -67,6 +67,21 @@ def test_metrics_labels_equal_sklearn(labels: tuple[object, ...]) -> None:
         assert compute("f1", gold.tolist(), predicted.tolist()) == pytest.approx(expected, abs=1e-12)
 
 
+def test_metrics_f1_takes_a_label_and_not_its_denial() -> None:
+    labels = np.array(["not_same", "same"])
+    rng = np.random.default_rng(7)
+    gold, predicted = labels[rng.integers(0, 2, 200)], labels[rng.integers(0, 2, 200)]
+    assert compute("f1", gold, predicted) == pytest.approx(
+        sk.f1_score(gold, predicted, pos_label="same"), abs=1e-12
+    )
+    assert compute("f1", ["same", "same", "not_same"], ["same", "not_same", "same"]) == 0.5
+    assert compute("f1", ["same", "not_same"], ["not_same", "not_same"]) == 0  # as sklearn has it
+    with pytest.raises(EvaluationError, match="the positive label 'same' is neither in gold nor predicted"):
+        compute("f1", ["not_same"], ["not_same"])
+    with pytest.raises(EvaluationError, match="which of 'not_same', 'other' is positive"):
+        compute("f1", ["not_same"], ["other"])
+
+
 def test_metrics_errors_equal_sklearn() -> None:
     rng = np.random.default_rng(2)
     gold, predicted = rng.normal(size=50), rng.normal(size=50)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from likewise.data import find_corpus
 from likewise.errors import EvaluationError, RecipeError, UsageError
 from likewise.evaluation import SUITES, Protocol, Suite, Task, audit, compute, get_suite, run_suite, run_tasks
 from likewise.evaluation.aggregate import aggregate
@@ -302,3 +303,82 @@ def test_suite_by_name_leaves_out_what_a_model_does_not_answer():
     with pytest.raises(UsageError, match=r"asks for sim, rel, ma, pac, .*heads answer similarity"):
         suite.answerable(["similarity"], "head")
     assert get_suite("sts7").answerable(["anything"], "head") == (get_suite("sts7"), ())
+
+
+def test_suite_paraphrase_declares_its_tasks_by_names_of_their_own() -> None:
+    suite = get_suite("paraphrase")
+    found = [(task.name, task.asked, task.metric, task.split, task.texts) for task in suite.tasks]
+    assert found == [
+        ("MRPC", "mrpc", "f1", "test", 2),
+        ("STS-B", "stsb", "pearson", "test", 2),
+        ("QQP", "qqp", "f1", "test", 2),
+        ("MNLI", "mnli", "accuracy", "dev", 2),
+        ("RTE", "rte", "accuracy", "dev", 2),
+        ("SST-2", "sst2", "accuracy", "test", 1),
+        ("CoLA in-domain", "cola", "matthews", "dev_in_domain", 1),
+        ("CoLA out-of-domain", "cola", "matthews", "dev_out_of_domain", 1),
+    ]
+    assert suite.texts == 2
+    assert get_suite("classification").texts == 1
+    kept, others = suite.answerable(["cola"], "head")
+    assert [task.name for task in kept.tasks] == ["CoLA in-domain", "CoLA out-of-domain"]
+    assert (kept.texts, kept.by_name, len(others)) == (1, True, 6)
+    kept, _ = suite.answerable(["paraphrase"], "cosine")
+    assert [task.name for task in kept.tasks] == ["STS-B"]
+    with pytest.raises(
+        UsageError, match=r"asks for mrpc, stsb, qqp, mnli, rte, sst2, cola; .* answer paraphrase"
+    ):
+        suite.answerable(["paraphrase"], "head")
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_suites_know_how_many_texts_their_corpora_hold(name: str) -> None:
+    for task in get_suite(name).tasks:
+        assert len(find_corpus(task.corpus).texts) == task.texts
+        assert task.relation_name in [relation.name for relation in find_corpus(task.corpus).relations]
+
+
+def test_suite_of_pairs_and_single_texts_runs_in_one_call(tmp_path: Path) -> None:
+    (tmp_path / "same.csv").write_text("text_a,text_b,same\nOak.,Elm.,not_same\nOak.,An oak.,same\n")
+    (tmp_path / "mood.csv").write_text("text,mood\nGlad.,up\nSad.,down\n")
+    path = tmp_path / "mixed.toml"
+    path.write_text(
+        '[[task]]\nname = "same"\nfile = "same.csv"\nrelation = "same:not_same|same"\nmetric = "f1"\n'
+        '[[task]]\nname = "mood"\nfile = "mood.csv"\nrelation = "mood:classes"\ntexts = 1\n'
+        'metric = "accuracy"\n'
+    )
+    suite = get_suite(path)
+    assert ([task.texts for task in suite.tasks], suite.texts) == ([2, 1], 2)
+    asked: list[tuple[tuple[str, ...], str]] = []
+
+    def score(rows: list[tuple[str, ...]], relations: list[str]) -> np.ndarray:
+        asked.extend(zip(rows, relations, strict=True))
+        return np.array(["same", "same", "up", "up"], dtype=object)
+
+    result = run_suite(suite, score, protocol=PLAIN)
+    assert asked[1:3] == [(("Oak.", "An oak."), "same"), (("Glad.",), "mood")]
+    assert (result["same"].value, result["mood"].value) == (pytest.approx(200 / 3), 50)
+    path.write_text(path.read_text().replace("texts = 1", "texts = 3"))
+    with pytest.raises(RecipeError, match=r"task\.1\.texts"):
+        get_suite(path)
+
+
+@pytest.mark.realdata
+def test_suite_paraphrase_on_real_data(data_dir: Path) -> None:
+    suite = get_suite("paraphrase")
+    labels = {task.asked: task.labels().labels for task in suite.tasks}
+
+    def score(rows: list[tuple[str, ...]], relations: list[str]) -> np.ndarray:
+        found: list[object] = [
+            labels[name][-1] if len(texts[0]) % 2 and labels[name] else (labels[name] or [len(texts[0])])[0]
+            for texts, name in zip(rows, relations, strict=True)
+        ]
+        answers = np.empty(len(found), dtype=object)
+        answers[:] = found
+        return answers
+
+    result = run_suite(suite, score, protocol=PLAIN, data_dir=data_dir)
+    assert [task.n for task in result.tasks] == [1725, 1379, 10000, 9815, 277, 1821, 527, 516]
+    assert all(task.missing == 0 and task.interval is not None for task in result.tasks)
+    assert 40 < result["QQP"].value < 60
+    assert result.average is None

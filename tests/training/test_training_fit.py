@@ -13,8 +13,9 @@ from likewise.errors import DataError, EvaluationError, UsageError
 from likewise.heads import Layers
 from likewise.methods.pairs import Objective, PairModel
 from likewise.records import Relation
-from likewise.training.fit import fit, plan
+from likewise.training.fit import fit
 from likewise.training.optimiser import make_optimiser, make_rate_schedule
+from likewise.training.preparing import plan
 from likewise.training.settings import FitSettings
 
 SIMILARITY, TOPIC = Relation.graded("similarity", 0, 5), Relation.graded("topic", -2, 2)

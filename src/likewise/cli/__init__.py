@@ -7,7 +7,19 @@ import sys
 
 import typer
 
-from likewise.cli import audit, cache, classify, data, demo, evaluate, experiment, score, train, update
+from likewise.cli import (
+    audit,
+    cache,
+    classify,
+    data,
+    demo,
+    evaluate,
+    experiment,
+    explain,
+    score,
+    train,
+    update,
+)
 from likewise.cli.console import err
 from likewise.errors import LikewiseError
 
@@ -19,6 +31,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command("score", rich_help_panel="Use")(score.score)
+app.command("explain", rich_help_panel="Use")(explain.explain)
 app.command("classify", rich_help_panel="Use")(classify.classify)
 app.command("train", rich_help_panel="Make")(train.train)
 app.command("update", rich_help_panel="Make")(update.update)

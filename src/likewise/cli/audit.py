@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from likewise.errors import DataError, UsageError
+from likewise.errors import UsageError
 
 if TYPE_CHECKING:
     from likewise.data.catalogue import Corpus
-    from likewise.data.rows import Table
     from likewise.evaluation.leakage import OverlapIndex
     from likewise.records import Record
 
@@ -133,6 +132,7 @@ class _Places:
     def open(self, name: str, *, test: bool = False) -> _Source:
         """A file by its name, or a corpus by "corpus/split"; a test file may have other text columns."""
         from likewise.data import open_table
+        from likewise.data.columns import find_any_texts
         from likewise.data.reading import find_named_corpus
 
         named = find_named_corpus(name)
@@ -140,7 +140,8 @@ class _Places:
             return self._corpus(name, named[0])
         table = open_table(name)
         known = not test or bool({self.text_a, self.text_b} & set(table.columns))
-        texts = _text_columns(table, self.text_a, self.text_b) if known else _text_columns(table)
+        named_texts = (self.text_a, self.text_b) if known else (None, None)
+        texts = find_any_texts(table.columns, *named_texts, source=table.name)
         return _Source(table.columns, texts, lambda: iter(table))
 
     def _corpus(self, name: str, corpus: Corpus) -> _Source:
@@ -154,21 +155,6 @@ class _Places:
                 yield {**fields, **record.values, "subset": record.subset}, record.source
 
         return _Source((*texts, *(relation.name for relation in corpus.relations), "subset"), texts, rows)
-
-
-def _text_columns(table: Table, text_a: str | None = None, text_b: str | None = None) -> tuple[str, ...]:
-    from likewise.data.columns import find_text_column, find_text_columns
-
-    try:
-        return find_text_columns(table.columns, text_a, text_b, source=table.name)
-    except DataError:
-        if text_b is not None:
-            raise
-        try:  # a file of single texts, for classification
-            return (find_text_column(table.columns, text_a, source=table.name),)
-        except DataError:
-            pass
-        raise
 
 
 def _text_names(count: int) -> tuple[str, ...]:

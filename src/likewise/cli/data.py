@@ -15,6 +15,7 @@ from likewise.data.catalogue import Corpus, corpus_names, find_corpus
 from likewise.data.checking import check
 from likewise.data.corpora import locate
 from likewise.data.findings import CheckReport, Summary
+from likewise.data.reading import name_splits
 from likewise.data.splits import split_file
 from likewise.data.values import MAX_CHARS
 from likewise.records import Relation
@@ -33,7 +34,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def list_corpora(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the named corpora: what is rated on which scale, splits and rows, licence, and whether it is here.
 
-    Sentences and their translations, which are not rated, are listed after them.
+    Sentences and their translations and paraphrases, which are not rated, are listed after them.
 
     Example: likewise data list --data-dir corpora
     """
@@ -45,6 +46,8 @@ def list_corpora(data_dir: DataDir = None, as_json: Json = False) -> None:
     console.print(_table("relations", [c for c in corpora if c.kind == "rated"], _relations, data_dir))
     console.print("\nparallel text: sentences and their translations")
     console.print(_table("languages", [c for c in corpora if c.kind == "parallel"], _languages, data_dir))
+    console.print("\nparaphrases: texts that say the same, the first with each of the others")
+    console.print(_table("texts", [c for c in corpora if c.kind == "paraphrases"], _texts, data_dir))
 
 
 @app.command("check")
@@ -78,7 +81,7 @@ def check_source(
             max_chars=max_chars,
             strict=strict,
         )
-        for source in _sources(file)
+        for source in name_splits(file)
     ]
     ok = all(report.ok for report in reports)
     if as_json:
@@ -122,14 +125,6 @@ def split_source(
         )
 
 
-def _sources(file: str) -> list[str]:
-    """The file itself, or every split of a corpus that is named without one."""
-    name = file.removeprefix("corpus:")
-    if name in corpus_names() and not Path(file).exists():
-        return [f"corpus:{name}/{split}" for split in find_corpus(name).splits]
-    return [file]
-
-
 def _table(
     title: str, corpora: Sequence[Corpus], content: Callable[[Corpus], str], data_dir: Path | None
 ) -> Table:
@@ -156,6 +151,10 @@ def _relations(corpus: Corpus) -> str:
 
 def _languages(corpus: Corpus) -> str:
     return f"{' '.join(corpus.languages)}, in {_plural(len(corpus.language_pairs), 'pair')}"
+
+
+def _texts(corpus: Corpus) -> str:
+    return "\n".join(corpus.texts)
 
 
 def _scale(relation: Relation) -> str:

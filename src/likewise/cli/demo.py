@@ -74,7 +74,7 @@ def _sample_suite(samples: Path) -> Suite:
 def _show_evaluation(suite: Suite, raw: Predictor, model: Predictor) -> None:
     from rich.table import Table
 
-    from likewise.api import evaluate
+    from likewise.evaluating import evaluate
 
     before = evaluate(raw, suite, source="cosine", log=False)
     after = evaluate(model, suite, source="head", log=False)

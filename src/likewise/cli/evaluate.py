@@ -20,7 +20,10 @@ def evaluate(
     ],
     suite: Annotated[
         str,
-        typer.Option("--suite", help="sts7, relations, crosslingual, or a FILE.toml with tasks of your own."),
+        typer.Option(
+            "--suite",
+            help="sts7, relations, crosslingual, paraphrase, classification, or your own FILE.toml.",
+        ),
     ] = "sts7",
     source: Annotated[
         str, typer.Option("--source", help="Scores from the cosine or from the head.")
@@ -53,7 +56,7 @@ def evaluate(
     if suite == "crosslingual":
         _crosslingual(models, output, report, device, precision, data_dir, as_json)
         return
-    from likewise.api import evaluate as measure
+    from likewise.evaluating import evaluate as measure
     from likewise.evaluation.protocol import Protocol
     from likewise.evaluation.suites import get_suite
 
@@ -88,7 +91,7 @@ def _crosslingual(
     as_json: bool,
 ) -> None:
     """Every model on the crosslingual evaluation: pairs, retrieval, probes, spread."""
-    from likewise.api import evaluate_crosslingual
+    from likewise.evaluating import evaluate_crosslingual
     from likewise.evaluation.crosslingual import write_report
 
     results = []

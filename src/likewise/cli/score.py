@@ -67,7 +67,8 @@ def _load(model: str, device: str | None, precision: str) -> Predictor:
     quiet_libraries()
     from likewise.predict import load
 
-    return load(model, device=device, precision=precision)
+    loaded: Predictor = load(model, device=device, precision=precision)
+    return loaded
 
 
 def _score_texts(a: str, b: str, predictor: Predictor, relation: list[str] | None, *, as_json: bool) -> None:

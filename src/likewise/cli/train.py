@@ -136,7 +136,7 @@ def _sources(model: Predictor | Classifier) -> tuple[str, ...]:
 
 def _evaluate(predictor: Predictor | Classifier, recipe: Recipe, data_dir: Path | None) -> list[SuiteResult]:
     """The recipe's evaluation, by everything that answers; none without its data."""
-    from likewise.api import evaluate
+    from likewise.evaluating import evaluate
 
     results = []
     try:

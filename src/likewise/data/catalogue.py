@@ -14,7 +14,14 @@ from typing import Any, Literal
 from likewise.errors import UsageError
 from likewise.records import Relation
 
-Kind = Literal["rated", "parallel"]
+Kind = Literal["rated", "parallel", "paraphrases"]
+
+# What a corpus of each kind holds, and where that is read.
+_HOLDS: dict[Kind, tuple[str, str]] = {
+    "rated": ("rated pairs", "use it under `data`, or by load_corpus"),
+    "parallel": ("translations", "use it under `parallel`, or by read_parallel"),
+    "paraphrases": ("paraphrases", "read it by read_paraphrases"),
+}
 
 _DEV_NAMES = ("dev", "trial", "validation")
 _CROSSED = re.compile("([^-_]+)-([^-_]+)_(.+)")
@@ -85,6 +92,8 @@ class Corpus:
     """One named corpus; a text "title+body" is two columns joined by a blank.
 
     A "parallel" corpus holds sentences and their translations, and no relations; `read_parallel` reads it.
+    "paraphrases" are texts that say the same, unrated, the first column against each other one, whose cells
+    may be lists; `read_paraphrases` reads them.
     A `translated` corpus has splits XX_SPLIT with the same rows in each language, and so XX-YY_SPLIT too.
     """
 
@@ -117,20 +126,17 @@ class Corpus:
 
     @property
     def language_pairs(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of languages that a parallel corpus translates between, each once; () for a rated one."""
+        """The pairs of languages that a parallel corpus translates between, each once; () for another."""
         if self.kind != "parallel":
             return ()
         return tuple(dict.fromkeys((s.languages[0], s.languages[1]) for s in self.splits.values()))
 
     def require(self, kind: Kind) -> None:
-        """Refuse a corpus of the other kind, in words that say what it is for."""
+        """Refuse a corpus of another kind, in words that say what it is for."""
         if self.kind == kind:
             return
-        if kind == "rated":
-            found, remedy = "translations, not rated pairs", "use it under `parallel`, or by read_parallel"
-        else:
-            found, remedy = "rated pairs, not translations", "use it under `data`, or by load_corpus"
-        raise UsageError(f"corpus {self.name!r} holds {found}; {remedy}")
+        found, remedy = _HOLDS[self.kind]
+        raise UsageError(f"corpus {self.name!r} holds {found}, not {_HOLDS[kind][0]}; {remedy}")
 
     def find_split(self, split: str | None = None) -> Split:
         """The named split, or the only one; dev, trial and validation are one name.

@@ -9,6 +9,7 @@ from likewise.data.columns import missing_column
 from likewise.data.corpora import verify
 from likewise.data.findings import CheckReport, Summary
 from likewise.data.parallel.checking import check_parallel
+from likewise.data.paraphrases import check_paraphrases
 from likewise.data.reading import Opened, find_named_corpus, no_rows, open_source
 from likewise.data.repeats import Repeat, Repeats
 from likewise.data.rows import Row, Table, ignore
@@ -34,15 +35,16 @@ def check(
 ) -> CheckReport:
     """Go through a source and collect every problem and warning, the first `shown` of each kind in words.
 
-    Relations that are not declared are inferred. `strict` makes conflicting ratings problems. Of a parallel
-    corpus it says which pairs are dropped on reading.
+    Relations that are not declared are inferred. `strict` makes conflicting ratings problems. Of a corpus of
+    translations or paraphrases it says which pairs are dropped on reading.
     """
     report = CheckReport(str(source) if isinstance(source, str | Path) else "rows", strict, shown)
     named = find_named_corpus(source, split)
-    if named is not None and named[0].kind == "parallel":
+    if named is not None and named[0].kind != "rated":
         if relations or text_a or text_b:
             named[0].require("rated")
-        return check_parallel(report, *named, data_dir=data_dir, max_chars=max_chars)
+        check_split = check_parallel if named[0].kind == "parallel" else check_paraphrases
+        return check_split(report, *named, data_dir=data_dir, max_chars=max_chars)
     try:
         opened = open_source(source, split=split, data_dir=data_dir, fail=ignore)
     except DataError as error:

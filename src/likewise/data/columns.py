@@ -91,6 +91,22 @@ def find_text_column(columns: Sequence[str], text: str | None = None, *, source:
     raise DataError([Problem(source, found, "name it: --text-a NAME")])
 
 
+def find_any_texts(
+    columns: Sequence[str], text_a: str | None = None, text_b: str | None = None, *, source: str = "table"
+) -> tuple[str, ...]:
+    """The two text columns of a table of pairs, or the one of a table of single texts."""
+    try:
+        return find_text_columns(columns, text_a, text_b, source=source)
+    except DataError:
+        if text_b is not None:
+            raise
+        try:
+            return (find_text_column(columns, text_a, source=source),)
+        except DataError:
+            pass
+        raise
+
+
 def missing_column(name: str, columns: Sequence[str], source: str, remedy: str) -> Problem:
     """The problem of a column that is not there, with the nearest name that is."""
     folded = {column.casefold(): column for column in columns}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -46,11 +46,7 @@ def corpus_table(corpus: Corpus, split: Split, *, data_dir: Folder = None) -> Ta
     parts = [column for text in corpus.texts for column in text.split("+")]
     drawn_by = () if split.draw is None else (split.draw.by,)
     wanted = (*parts, *(rating.column for rating in corpus.ratings), *split.where, *drawn_by)
-    absent = [column for column in dict.fromkeys(wanted) if column not in stored.columns]
-    if absent:
-        found = f"no column {', '.join(absent)}; columns: {', '.join(stored.columns)}"
-        raise DataError([Problem(stored.name, found, f"give the file as published ({corpus.citation})")])
-
+    _require_columns(stored, wanted, corpus)
     kept = _kept_table(stored, split)
 
     def scan(fail: Fail) -> Iterator[Row]:
@@ -59,6 +55,14 @@ def corpus_table(corpus: Corpus, split: Split, *, data_dir: Folder = None) -> Ta
 
     columns = (*corpus.texts, *(relation.name for relation in corpus.relations), "subset", "language")
     return Table(stored.name, columns, scan, size=split.rows)
+
+
+def paraphrase_table(corpus: Corpus, split: Split, *, data_dir: Folder = None) -> Table:
+    """The rows of one split of paraphrases as the file has them; a text's cell may be a list of texts."""
+    corpus.require("paraphrases")
+    stored = _stored_table(corpus, split, data_dir)
+    _require_columns(stored, corpus.texts, corpus)
+    return stored
 
 
 def locate(corpus: Corpus, split: Split, data_dir: Folder = None) -> Path | None:
@@ -129,11 +133,17 @@ def _verify_crossed(corpus: Corpus, split: Split, data_dir: Folder) -> list[Prob
 
 
 def _count(corpus: Corpus, split: Split, data_dir: Folder) -> int:
-    rated = corpus.kind == "rated"
-    table = (
-        corpus_table(corpus, split, data_dir=data_dir) if rated else _stored_table(corpus, split, data_dir)
-    )
-    return sum(1 for _ in table)
+    if corpus.kind == "parallel":
+        return sum(1 for _ in _stored_table(corpus, split, data_dir))
+    open_split = corpus_table if corpus.kind == "rated" else paraphrase_table
+    return sum(1 for _ in open_split(corpus, split, data_dir=data_dir))
+
+
+def _require_columns(table: Table, wanted: Iterable[str], corpus: Corpus) -> None:
+    absent = [column for column in dict.fromkeys(wanted) if column not in table.columns]
+    if absent:
+        found = f"no column {', '.join(absent)}; columns: {', '.join(table.columns)}"
+        raise DataError([Problem(table.name, found, f"give the file as published ({corpus.citation})")])
 
 
 def _kept_table(stored: Table, split: Split) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Set
 
 _OTHER = re.compile(r"[\W_]+")
 _OTHER_ASCII = bytes(code for code in range(128) if not chr(code).isalnum())
@@ -20,3 +21,8 @@ def pair_key(a: str, b: str) -> tuple[str, str]:
     """The two text keys in a fixed order, so that (a, b) and (b, a) share a key."""
     first, second = text_key(a), text_key(b)
     return (first, second) if first <= second else (second, first)
+
+
+def any_among(texts: Iterable[str], keys: Set[str]) -> bool:
+    """Whether one of these texts has one of the keys."""
+    return any(text_key(text) in keys for text in texts)

@@ -54,6 +54,8 @@ class LinkedPair:
     """Two texts, where their words are (characters), the links between them and the spans of each (words).
 
     No two spans of one text cross: they lie apart or one holds the other. `by` says who or what linked them.
+    A pair that is still to be aligned has neither words nor links nor spans; one that was aligned without
+    finding anything has its words.
     """
 
     text_a: str
@@ -66,6 +68,11 @@ class LinkedPair:
     source: str = ""
     id: str | None = None
     by: str | None = None
+
+    @property
+    def aligned(self) -> bool:
+        """Whether someone has looked for links: only then its words are known."""
+        return bool(self.words_a or self.words_b)
 
 
 def split_words(text: str) -> tuple[Span, ...]:

@@ -148,6 +148,14 @@ def find_named_corpus(source: object, split: str | None = None) -> tuple[Corpus,
     return corpus, corpus.find_split(part or split)
 
 
+def name_splits(source: str) -> list[str]:
+    """The source itself, or every split of a corpus that is named without one."""
+    name = source.removeprefix("corpus:")
+    if name in corpus_names() and not Path(source).exists():
+        return [f"corpus:{name}/{split}" for split in find_corpus(name).splits]
+    return [source]
+
+
 def find_places(relations: Sequence[Relation], columns: Mapping[str, str], table: Table) -> Places:
     """Each relation with its column; a column that is not there is an error."""
     places = {relation.name: (relation, columns.get(relation.name, relation.name)) for relation in relations}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import nn
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sentence_transformers.sentence_transformer.modules import Dense
 
 PRECISIONS = ("fp32", "bf16", "fp16")
+Loaded = TypeVar("Loaded")
 
 
 def load_encoder(
@@ -41,9 +42,9 @@ def load_encoder(
     from likewise.encoders.lstm import holds_peepholes, load_lstm_encoder, without_packing
 
     if os.path.isdir(where) and holds_peepholes(where):
-        encoder = _loading(where, lambda: load_lstm_encoder(where, device=device))
+        encoder = loading(where, lambda: load_lstm_encoder(where, device=device))
     else:
-        encoder = without_packing(_loading(where, lambda: SentenceTransformer(where, **options)))
+        encoder = without_packing(loading(where, lambda: SentenceTransformer(where, **options)))
     if max_length is not None:
         encoder.max_seq_length = max_length
     if not encoder.get_embedding_dimension():
@@ -55,7 +56,7 @@ def load_encoder(
     return encoder
 
 
-def _loading(where: str, build: Callable[[], SentenceTransformer]) -> SentenceTransformer:
+def loading(where: str, build: Callable[[], Loaded]) -> Loaded:
     """Run a loader; whatever a damaged folder makes it raise becomes one line about that folder."""
     try:
         return build()

@@ -15,6 +15,8 @@ from likewise.errors import EvaluationError, UsageError
 from likewise.evaluation.inputs import Values, check_spread, paired_labels, paired_numbers
 from likewise.records import Array
 
+_DENIALS = ("not_", "not-", "not ")
+
 
 def pearson(gold: Values, predicted: Values) -> float:
     """Pearson's correlation of two rows of N ≥ 3 numbers, in −1..1."""
@@ -53,7 +55,8 @@ def accuracy(gold: Values, predicted: Values) -> float:
 def f1(gold: Values, predicted: Values, *, positive: Any = None) -> float:
     """F1 of the positive label of two, 2·TP / (2·TP + FP + FN), in 0..1.
 
-    Without `positive` the labels must be 0 and 1 (numbers or texts) or False and True, and 1 is meant.
+    Without `positive` the labels must be 0 and 1 (numbers or texts) or False and True, and 1 is meant, or a
+    label and its denial (paraphrase, not_paraphrase), and the label is meant.
     """
     x, y, names = paired_labels(gold, predicted)
     if len(names) > 2:
@@ -155,6 +158,9 @@ def _positive(names: list[Any]) -> Any:
     for zero, one in ((0, 1), ("0", "1")):
         if set(names) <= {zero, one}:
             return one
+    for name in names:
+        if isinstance(name, str) and name.startswith(_DENIALS) and set(names) <= {name, name[4:]}:
+            return name[4:]
     raise EvaluationError(
         f"f1 does not know which of {', '.join(map(repr, names))} is positive; pass positive="
     )

@@ -3,7 +3,8 @@
 ```toml
 name = "support"
 by_name = false                   # true: tasks whose relation a model has no head for are left out
-texts = 2                         # 1: texts that are classified, one a row; `text_a` names their column
+texts = 2                         # 1: texts that are classified, one a row; `text_a` names their column;
+                                  # a task may say its own
 
 [[task]]
 name = "tickets"
@@ -53,6 +54,7 @@ class _TaskSchema(BaseModel):
     column: Text | None = None
     metric: str = ""
     subsets: bool | list[str] = False
+    texts: Annotated[int, Field(ge=1, le=2)] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -84,21 +86,32 @@ class _TaskSchema(BaseModel):
         )
         return replace(found, name=name)
 
-    def to_task(self, folder: Path, *, pairs: bool) -> Task:
+    def to_task(self, folder: Path, *, texts: int) -> Task:
+        """The task, with as many texts a row as it says itself or else its suite does."""
+        texts = self.texts or texts
         subsets = self.subsets if isinstance(self.subsets, bool) else tuple(self.subsets)
         if self.corpus is not None:
             corpus, _, split = self.corpus.partition("/")
-            return Task(self.name, corpus, split, relation=self.relation, subsets=subsets, metric=self.metric)
+            return Task(
+                self.name,
+                corpus,
+                split,
+                relation=self.relation,
+                subsets=subsets,
+                metric=self.metric,
+                texts=texts,
+            )
         file = folder / (self.file or "")
         return Task(
             self.name,
-            relation=self._relation_of(file, pairs=pairs),
+            relation=self._relation_of(file, pairs=texts == 2),
             subsets=subsets,
             metric=self.metric,
             file=file,
             text_a=self.text_a,
             text_b=self.text_b,
             column=self.column,
+            texts=texts,
         )
 
 
@@ -123,5 +136,5 @@ def read_suite(path: str | Path) -> Suite:
     """The suite that a TOML file describes; all its problems are reported at once."""
     path = Path(path)
     schema = validate(_SuiteSchema, read_toml(path, "suite"), path.name)
-    tasks = tuple(task.to_task(path.parent, pairs=schema.texts == 2) for task in schema.task)
-    return Suite(schema.name or path.stem, tasks, by_name=schema.by_name, texts=schema.texts)
+    tasks = tuple(task.to_task(path.parent, texts=schema.texts) for task in schema.task)
+    return Suite(schema.name or path.stem, tasks, by_name=schema.by_name)

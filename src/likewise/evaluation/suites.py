@@ -7,7 +7,7 @@ each distinct text can be encoded once), measures, and puts the protocol beside 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,11 @@ class Suite:
     """A named list of tasks.
 
     `by_name`: heads answer the relation of their own name alone. Tasks a model cannot answer are left out.
-    `texts`: 2 for pairs, 1 for texts that are classified.
     """
 
     name: str
     tasks: tuple[Task, ...]
     by_name: bool = False
-    texts: int = 2
 
     def __post_init__(self) -> None:
         names = [task.name for task in self.tasks]
@@ -45,6 +43,11 @@ class Suite:
             raise UsageError(
                 f"suite {self.name!r} needs one or more tasks with different names, found {names}"
             )
+
+    @property
+    def texts(self) -> int:
+        """1 if every task is about single texts that are classified, 2 if some or all are about pairs."""
+        return max(task.texts for task in self.tasks)
 
     def answerable(self, relations: Sequence[str], source: str) -> tuple[Suite, tuple[str, ...]]:
         """The part of a suite asked by name that can be answered, and the names of the other tasks.
@@ -56,15 +59,15 @@ class Suite:
         kept = [
             task
             for task in self.tasks
-            if (task.relation_name in relations if source == "head" else _compares_numbers(task))
+            if (task.asked in relations if source == "head" else _compares_numbers(task))
         ]
         if not kept:
-            asked = ", ".join(dict.fromkeys(task.relation_name for task in self.tasks))
+            asked = ", ".join(dict.fromkeys(task.asked for task in self.tasks))
             raise UsageError(
                 f"suite {self.name} asks for {asked}; the model's heads answer {', '.join(relations)}"
             )
         others = tuple(task.name for task in self.tasks if task not in kept)
-        return Suite(self.name, tuple(kept), by_name=True), others
+        return replace(self, tasks=tuple(kept)), others
 
 
 def _compares_numbers(task: Task) -> bool:
@@ -127,7 +130,7 @@ SUITES["crosslingual"] = Suite(
 
 
 def _labelled(name: str, asks: str, corpus: str, split: str = "test", relation: str = "sentiment") -> Task:
-    return Task(name, corpus, split, relation=relation, metric="accuracy", asks=asks)
+    return Task(name, corpus, split, relation=relation, metric="accuracy", asks=asks, texts=1)
 
 
 # Seed 002's nine sets; its three scenarios share IMDB.
@@ -145,7 +148,30 @@ SUITES["classification"] = Suite(
         _labelled("Questions", "questions", "trec_qc", relation="question_type"),
     ),
     by_name=True,
-    texts=1,
+)
+
+
+def _acceptable(domain: str) -> Task:
+    split = f"dev_{domain.replace('-', '_')}"
+    return Task(
+        f"CoLA {domain}", "cola", split, relation="acceptability", metric="matthews", asks="cola", texts=1
+    )
+
+
+# Arase & Tsujii 2019 measure on GLUE's server. Here stand tests whose labels are public, dev sets elsewhere.
+SUITES["paraphrase"] = Suite(
+    "paraphrase",
+    (
+        Task("MRPC", "mrpc", relation="paraphrase", metric="f1", asks="mrpc"),
+        Task("STS-B", "stsb", metric="pearson", asks="stsb"),
+        Task("QQP", "qqp", relation="paraphrase", metric="f1", asks="qqp"),
+        Task("MNLI", "mnli", "dev", relation="entailment", metric="accuracy", asks="mnli"),
+        Task("RTE", "rte", "dev", relation="entailment", metric="accuracy", asks="rte"),
+        _labelled("SST-2", "sst2", "sst2"),
+        _acceptable("in-domain"),
+        _acceptable("out-of-domain"),
+    ),
+    by_name=True,
 )
 
 
@@ -171,7 +197,7 @@ def run_suite(
 ) -> SuiteResult:
     """Measure a scorer on all tasks of a suite; `score` is called once, with the pairs of all tasks."""
     suite = suite if isinstance(suite, Suite) else get_suite(suite)
-    loaded = [(task, load_task(task, data_dir=data_dir, pairs=suite.texts == 2)) for task in suite.tasks]
+    loaded = [(task, load_task(task, data_dir=data_dir)) for task in suite.tasks]
     return run_tasks(
         suite.name,
         loaded,
@@ -179,7 +205,6 @@ def run_suite(
         protocol=protocol,
         keep_predictions=keep_predictions,
         audit=audit,
-        texts=suite.texts,
     )
 
 
@@ -191,10 +216,9 @@ def run_tasks(
     protocol: Protocol,
     keep_predictions: bool = False,
     audit: AuditReport | None = None,
-    texts: int = 2,
 ) -> SuiteResult:
     """The same for records already in memory, such as the clean dev rows during training."""
-    parts = [TaskRows(task, records, protocol, texts=texts) for task, records in tasks]
+    parts = [TaskRows(task, records, protocol) for task, records in tasks]
     pairs = [record.texts for part in parts for record in part.records]
     relations = [part.task.asked for part in parts for _ in part.records]
     scores = np.asarray(score(pairs, relations))

@@ -28,7 +28,8 @@ class Task:
     `relation` is a name that the corpus knows, or a whole Relation for a file, in the column of that name or
     in `column`. `subsets` are the parts that mean and wmean average over: those named (other rows are left
     out), True for what the rows name, False for none. An empty `metric` leaves the choice to the protocol.
-    `asks` is the name that a model knows the relation by, where that is another.
+    `asks` is the name that a model knows the relation by, where that is another. `texts`: 2 for pairs, 1 for
+    texts that are classified.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Task:
     text_b: str | None = None
     column: str | None = None
     asks: str = ""
+    texts: int = 2
 
     @property
     def asked(self) -> str:
@@ -60,7 +62,7 @@ class Task:
         return self.relation if isinstance(self.relation, str) else self.relation.name
 
 
-def load_task(task: Task, *, data_dir: Path | str | None = None, pairs: bool = True) -> list[Record]:
+def load_task(task: Task, *, data_dir: Path | str | None = None) -> list[Record]:
     """The records of a task, without the rows of subsets it does not name."""
     if task.file is not None:
         wanted = [task.relation] if isinstance(task.relation, Relation) else None
@@ -71,7 +73,7 @@ def load_task(task: Task, *, data_dir: Path | str | None = None, pairs: bool = T
             text_a=task.text_a,
             text_b=task.text_b,
             columns=columns,
-            pairs=pairs,
+            pairs=task.texts == 2,
         )
     else:
         records = load_corpus(task.corpus, task.split, data_dir=data_dir)
@@ -89,7 +91,7 @@ def load_task(task: Task, *, data_dir: Path | str | None = None, pairs: bool = T
 class TaskRows:
     """The rows of a task that have a gold value, and how to measure predictions for them."""
 
-    def __init__(self, task: Task, records: Sequence[Record], protocol: Protocol, *, texts: int = 2) -> None:
+    def __init__(self, task: Task, records: Sequence[Record], protocol: Protocol) -> None:
         self.task, self.protocol = task, protocol
         self.metric = get_metric(task.metric or protocol.metric)
         name = task.relation_name
@@ -97,8 +99,10 @@ class TaskRows:
         self.missing = len(records) - len(self.records)
         if not self.records:
             raise EvaluationError(f"{task.name}: none of {len(records)} rows has a value for {name}")
-        if any(len(record.texts) != texts for record in self.records):
-            wanted = "two texts: this suite scores pairs" if texts == 2 else "one text: this suite classifies"
+        if any(len(record.texts) != task.texts for record in self.records):
+            wanted = (
+                "two texts: this task is about pairs" if task.texts == 2 else "one text: this task classifies"
+            )
             raise EvaluationError(f"{task.name}: some rows do not hold {wanted}")
         self.gold = self._gold()
         self.subsets = tuple(record.subset if task.subsets else "" for record in self.records)
@@ -141,7 +145,7 @@ class TaskRows:
             return np.asarray([relation.positions[relation.labels.index(str(value))] for value in values])
         raise EvaluationError(
             f"{self.task.name}: {self.task.relation_name} holds labels such as {values[0]!r}, "
-            f"{self.metric.name} compares numbers; use accuracy, f1-macro or matthews"
+            f"{self.metric.name} compares numbers; use accuracy, f1, f1-macro or matthews"
         )
 
 

@@ -111,7 +111,7 @@ def run_cell(cell: Cell, folder: Path) -> Path:
 
 
 def _measure(cell: Cell, predictor: Any, folder: Path) -> dict[str, Any]:
-    from likewise.api import evaluate
+    from likewise.evaluating import evaluate
     from likewise.evaluation.suites import get_suite
 
     arrays: dict[str, Any] = {}

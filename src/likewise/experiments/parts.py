@@ -7,16 +7,26 @@ from collections.abc import Collection
 
 from likewise.errors import Problem, RecipeError
 from likewise.recipes.schema import Recipe
-from likewise.recipes.schema_parts import DataSpec
-from likewise.recipes.schema_stages import AnyStage, LabelStageSpec, StageSpec, TrainedStageSpec
+from likewise.recipes.schema_stages import (
+    AnyStage,
+    JointStageSpec,
+    LabelStageSpec,
+    StageSpec,
+    TrainedStageSpec,
+)
+from likewise.recipes.stages import rating
 
 # 63 models per seed; every further relation doubles them.
 MOST_TASKS = 6
 
 
-def one_by_one(recipe: Recipe) -> dict[str, Recipe]:
-    """Per relation of the last stage a recipe that learns it alone."""
-    return {name: only(recipe, [name]) for name in _several(recipe, "relation")}
+def one_by_one(recipe: Recipe, names: Collection[str] = ()) -> dict[str, Recipe]:
+    """Per relation of the last stage, or of these, a recipe that learns it alone."""
+    known = _several(recipe, "relation")
+    if unknown := [name for name in names if name not in known]:
+        found = f"{unknown[0]!r} is not one of {', '.join(known)}"
+        raise RecipeError([Problem(f"{recipe.name}: relations", found)])
+    return {name: only(recipe, [name]) for name in names or known}
 
 
 def task_sets(recipe: Recipe) -> list[tuple[str, ...]]:
@@ -49,6 +59,7 @@ def only(recipe: Recipe, names: Collection[str]) -> Recipe:
     stages = tuple(_part(stage, names, wanted) for stage in recipe.stage)
     used = {o.relation for stage in stages if isinstance(stage, StageSpec) for o in stage.objective}
     used |= {task for stage in stages if isinstance(stage, LabelStageSpec) for task in stage.task}
+    used |= {stage.relation for stage in stages if isinstance(stage, JointStageSpec)}
     relations = {key: spec for key, spec in recipe.relation.items() if key in used}
     return recipe.model_copy(update={"stage": stages, "relation": relations})
 
@@ -68,6 +79,8 @@ def learnt(recipe: Recipe) -> list[str]:
     last = recipe.stage[-1]
     if isinstance(last, LabelStageSpec):
         return list(last.task or recipe.relation)
+    if isinstance(last, JointStageSpec):
+        return [last.relation] if last.relation else list(recipe.relation)
     objectives = last.objective if isinstance(last, StageSpec) else ()
     return list(dict.fromkeys(objective.relation for objective in objectives))
 
@@ -75,6 +88,11 @@ def learnt(recipe: Recipe) -> list[str]:
 def _part(stage: AnyStage, names: Collection[str], wanted: Collection[str]) -> AnyStage:
     if isinstance(stage, LabelStageSpec):
         return _some_tasks(stage, names, wanted)
+    if isinstance(stage, JointStageSpec):
+        [name] = names
+        return stage.model_copy(
+            update={"relation": name, "data": rating(stage.data, names), "dev": rating(stage.dev, names)}
+        )
     if not isinstance(stage, StageSpec) or not any(o.relation in names for o in stage.objective):
         return stage
     kept = tuple(o for o in stage.objective if o.relation in names or o.relation not in wanted)
@@ -87,12 +105,13 @@ def _part(stage: AnyStage, names: Collection[str], wanted: Collection[str]) -> A
 
 def _some_tasks(stage: LabelStageSpec, names: Collection[str], wanted: Collection[str]) -> LabelStageSpec:
     """Some tasks, and of the data what may label them."""
-
-    def mine(specs: tuple[DataSpec, ...]) -> tuple[DataSpec, ...]:
-        return tuple(spec for spec in specs if not spec.columns or not set(names).isdisjoint(spec.columns))
-
     tasks = tuple(name for name in wanted if name in names)
     weights = {name: weight for name, weight in stage.weights.items() if len(tasks) > 1 and name in tasks}
     return stage.model_copy(
-        update={"task": tasks, "weights": weights, "data": mine(stage.data), "dev": mine(stage.dev)}
+        update={
+            "task": tasks,
+            "weights": weights,
+            "data": rating(stage.data, names),
+            "dev": rating(stage.dev, names),
+        }
     )

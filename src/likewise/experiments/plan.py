@@ -84,7 +84,10 @@ class Plan:
         name = f"{line.name[1]} {start.name}".strip()
         parts = {name: only(recipe, line.tasks) if line.tasks else recipe}
         if setting.each == "relation":
-            parts = {f"{name} ({relation})": part for relation, part in one_by_one(recipe).items()}
+            parts = {
+                f"{name} ({relation})": part
+                for relation, part in one_by_one(recipe, self._plan.relations).items()
+            }
         return [
             Cell(
                 part,

@@ -69,6 +69,9 @@ class Experiment(Part):
     description: str = ""
     recipe: str
     seeds: tuple[int, ...] = Field(default=(1, 2, 3), min_length=1)
+    relations: tuple[str, ...] = Field(
+        default=(), description="those that each = 'relation' trains; all of the recipe's if empty"
+    )
     base: dict[str, Any] = Field(default_factory=dict, description="recipe path → value, for every setting")
     start: tuple[Start, ...] = (Start(name=""),)
     setting: tuple[Setting, ...] = Field(min_length=1)

@@ -1,4 +1,4 @@
-"""What two texts share and where they part: every word's best match, and the phrase that is matched least."""
+"""What two texts share and where they part: links, blocks, words' best matches, least matched phrases."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likewise.phrases.aligner import Aligner, Alignment
-from likewise.phrases.measures import cosines
+from likewise.phrases.aligner import Aligner
+from likewise.phrases.blocks import Block, Joined, pair_blocks
+from likewise.phrases.measures import cosines, means
 from likewise.phrases.spans import Phrases, Span, nodes
 from likewise.phrases.states import Layers
 
@@ -18,33 +19,103 @@ MATCHED = 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    """An alignment, how well each word is matched by the other text (0..1), and the least matched phrases."""
+class Match:
+    """A link: how alike its spans are (0..1), our chance that people link them, or another linker's score."""
 
-    alignment: Alignment
+    a: Span
+    b: Span
+    strength: float
+    chance: float | None = None
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Two texts with links, blocks and how alike joined blocks are; per word its best match (0..1).
+
+    `odd` are the phrases that are matched least.
+    """
+
+    a: Phrases
+    b: Phrases
+    links: tuple[Match, ...]
+    blocks_a: tuple[Block, ...]
+    blocks_b: tuple[Block, ...]
+    strengths_a: tuple[float | None, ...]
+    strengths_b: tuple[float | None, ...]
     matched_a: tuple[float, ...]
     matched_b: tuple[float, ...]
     odd_a: Span | None
     odd_b: Span | None
 
 
+@dataclass(frozen=True, slots=True)
+class GivenLinks:
+    """Two texts with links that someone else made; each has its two spans and a score, or none."""
+
+    a: Phrases
+    b: Phrases
+    links: tuple[tuple[Span, Span, float | None], ...]
+
+
 def explain(aligner: Aligner, pairs: Sequence[tuple[Phrases, Phrases]]) -> list[Explanation]:
-    """Explain pairs of texts whose phrases are there."""
+    """Explain pairs of texts whose phrases are there, by our links."""
     known = aligner.states_of([one for pair in pairs for one in pair])
     found = []
     for a, b in pairs:
-        states_a, states_b = known[a.text, a.words], known[b.text, b.words]
-        matched_a, matched_b = word_matches(states_a, states_b)
-        found.append(
-            Explanation(
-                aligner.align(a, b, states_a, states_b),
-                matched_a,
-                matched_b,
-                least_matched(a, matched_a),
-                least_matched(b, matched_b),
-            )
-        )
+        states = known[a.text, a.words], known[b.text, b.words]
+        links = aligner.align(a, b, *states).links
+        matches = [Match(link.a, link.b, link.strength, chance=link.chance) for link in links]
+        found.append(_explained(a, b, states, matches))
     return found
+
+
+def explain_given(aligner: Aligner, pairs: Sequence[GivenLinks]) -> list[Explanation]:
+    """Explain pairs by the links they come with; the strength is the encoder's, as for our own."""
+    known = aligner.states_of([one for pair in pairs for one in (pair.a, pair.b)])
+    found = []
+    for pair in pairs:
+        states = known[pair.a.text, pair.a.words], known[pair.b.text, pair.b.words]
+        alike = _alike(states, [link[:2] for link in pair.links])
+        matches = [
+            Match(a, b, strength, score=score)
+            for (a, b, score), strength in zip(pair.links, alike, strict=True)
+        ]
+        found.append(_explained(pair.a, pair.b, states, matches))
+    return found
+
+
+def _explained(a: Phrases, b: Phrases, states: tuple[Layers, Layers], links: Sequence[Match]) -> Explanation:
+    sure = [Joined(link.a, link.b, link.strength if link.chance is None else link.chance) for link in links]
+    blocks_a, blocks_b = pair_blocks(a, b, sure)
+    joined = [(place, block.partner) for place, block in enumerate(blocks_a) if block.partner is not None]
+    alike = _alike(states, [(blocks_a[x].span, blocks_b[y].span) for x, y in joined])
+    by_a = {x: strength for (x, _), strength in zip(joined, alike, strict=True)}
+    by_b = {y: strength for (_, y), strength in zip(joined, alike, strict=True)}
+    matched_a, matched_b = word_matches(*states)
+    return Explanation(
+        a,
+        b,
+        tuple(links),
+        blocks_a,
+        blocks_b,
+        tuple(map(by_a.get, range(len(blocks_a)))),
+        tuple(map(by_b.get, range(len(blocks_b)))),
+        matched_a,
+        matched_b,
+        least_matched(a, matched_a),
+        least_matched(b, matched_b),
+    )
+
+
+def _alike(states: tuple[Layers, Layers], spans: Sequence[tuple[Span, Span]]) -> tuple[float, ...]:
+    """Cosines of couples of spans in the last layer, 0..1: the strength that the aligner gives its links."""
+    if not spans:
+        return ()
+    u = means(states[0].last, [range(*a) for a, _ in spans])
+    v = means(states[1].last, [range(*b) for _, b in spans])
+    lengths = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
+    return _rounded(np.clip((u * v).sum(axis=1) / np.maximum(lengths, 1e-9), 0.0, 1.0))
 
 
 def word_matches(a: Layers, b: Layers) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -18,7 +18,7 @@ from likewise.methods.pairs import Objective
 from likewise.methods.regression import check_zone
 from likewise.recipes.schema import Recipe
 from likewise.recipes.schema_parts import EncoderSpec, RelationSpec
-from likewise.recipes.schema_stages import ObjectiveSpec, StageSpec, TrainedStageSpec
+from likewise.recipes.schema_stages import ObjectiveSpec, OptimisedStageSpec, StageSpec
 from likewise.records import Relation
 from likewise.training.settings import FitSettings
 
@@ -190,7 +190,7 @@ def encoder_files(spec: EncoderSpec) -> dict[str, Stamp]:
 
 
 def build_settings(
-    stage: TrainedStageSpec,
+    stage: OptimisedStageSpec,
     *,
     seed: int,
     device: str | None = None,

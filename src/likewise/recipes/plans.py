@@ -12,7 +12,7 @@ from likewise.recipes.stages import StageData
 
 def plan_lines(recipe: Recipe, number: int, stage: StageSpec, model: PairModel, data: StageData) -> list[str]:
     """What stage `number` will do, said before it does it."""
-    from likewise.training.fit import plan
+    from likewise.training.preparing import plan
 
     settings = build_settings(stage, seed=recipe.seed)
     steps = plan(model, data.train, settings, data.weights)
@@ -38,7 +38,7 @@ def label_plan_lines(
     recipe: Recipe, number: int, stage: LabelStageSpec, model: LabelModel, data: StageData
 ) -> list[str]:
     """The same for a stage of labelled texts."""
-    from likewise.training.fit import plan
+    from likewise.training.preparing import plan
 
     steps = plan(model, data.train, build_settings(stage, seed=recipe.seed), data.weights)
     tasks = "; ".join(f"{task.name} ({len(task.labels)} labels)" for task in model.tasks)

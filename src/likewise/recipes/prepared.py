@@ -104,7 +104,7 @@ def _key(recipe: Recipe, context: RunContext) -> str:
 def _draws(recipe: Recipe) -> bool:
     """Whether rows depend on the seed: a dev set split off, a fold, or noise."""
     return any(
-        not stage.dev
+        not getattr(stage, "dev", ())
         or getattr(stage, "fold", None) is not None
         or any(spec.noise for spec in getattr(stage, "data", ()))
         for stage in recipe.stage

@@ -21,9 +21,11 @@ from likewise.errors import Problem, RecipeError
 from likewise.heads import CosineHead
 from likewise.losses import LOSSES
 from likewise.methods.described import DESCRIBED
+from likewise.methods.injection import InjectionModel
+from likewise.methods.joint import JointModel
 from likewise.methods.label_embedding import LabelModel
 from likewise.methods.pairs import PairModel
-from likewise.predict import Predictor
+from likewise.predict import JointPredictor, Predictor
 from likewise.recipes.build import (
     build_encoder,
     build_objectives,
@@ -33,6 +35,8 @@ from likewise.recipes.build import (
 )
 from likewise.recipes.devscore import DevSet, check_dev, dev_scorer, settle_cosines
 from likewise.recipes.frozen import Frozen, run_parallel, run_refine
+from likewise.recipes.injection import injection_plan_lines, run_injection
+from likewise.recipes.joint import check_joint, joint_plan_lines, run_joint, start_joint
 from likewise.recipes.labels import (
     check_label_stages,
     check_label_texts,
@@ -45,7 +49,13 @@ from likewise.recipes.prepared import prepared_stages
 from likewise.recipes.runfiles import Place, kept_stage, open_run, run_folders, stage_report
 from likewise.recipes.schema import Recipe
 from likewise.recipes.schema_parts import WORD_KINDS, Word2VecSpec
-from likewise.recipes.schema_stages import ParallelStageSpec, RefineStageSpec, StageSpec
+from likewise.recipes.schema_stages import (
+    InjectStageSpec,
+    JointStageSpec,
+    ParallelStageSpec,
+    RefineStageSpec,
+    StageSpec,
+)
 from likewise.recipes.stages import StageData, stage_relations
 from likewise.training.state import FitEvent
 from likewise.versions import versions
@@ -55,6 +65,7 @@ if TYPE_CHECKING:
 
     from likewise.encoders.external import TextFunction
     from likewise.encoders.words import WordTable
+    from likewise.store import AnyModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +122,7 @@ def _run_in(
     check_trainable(recipe, context)
     # Over cached vectors the encoder itself is not needed before the end.
     open_encoder = cache(lambda: start_encoder(recipe, stages, context))
-    if not frozen_stages(recipe):
+    if not frozen_stages(recipe) and not isinstance(recipe.stage[0], JointStageSpec):
         open_encoder()
     if label_stages(recipe):
         check_label_stages(recipe, open_encoder(), stages, tell=context.tell)
@@ -121,11 +132,7 @@ def _run_in(
     ranks.wait()
     # A run in memory cannot be found again.
     place = Place(work, resume=resume, resumable=folder is not None)
-    model: PairModel | LabelModel
-    if label_stages(recipe):
-        model, reports = run_labels(recipe, open_encoder(), stages, place, context)
-    else:
-        model, reports = _run_pairs(recipe, open_encoder, stages, place, context)
+    model, reports = _run_stages(recipe, open_encoder, stages, place, context)
     about = {
         "recipe": recipe.model_dump(mode="json"),
         "method": recipe.method,
@@ -142,10 +149,34 @@ def _run_in(
     return RunReport(folder, reports, ready(model, about, context.precision))
 
 
-def ready(model: PairModel | LabelModel, about: dict[str, Any], precision: str) -> Predictor | Classifier:
-    """A model that answers."""
+def _run_stages(
+    recipe: Recipe,
+    open_encoder: Callable[[], SentenceTransformer],
+    stages: Sequence[StageData],
+    place: Place,
+    context: RunContext,
+) -> tuple[AnyModel, list[dict[str, Any]]]:
+    """Train by whatever kinds of stages a recipe has."""
+    first = recipe.stage[0]
+    if isinstance(first, JointStageSpec):
+        return run_joint(recipe, first, stages[0], place, context)
+    if isinstance(first, InjectStageSpec):
+        return run_injection(recipe, first, open_encoder(), stages[0], place, context)
+    if label_stages(recipe):
+        return run_labels(recipe, open_encoder(), stages, place, context)
+    return _run_pairs(recipe, open_encoder, stages, place, context)
+
+
+def ready(model: AnyModel, about: dict[str, Any], precision: str) -> Predictor | JointPredictor | Classifier:
+    """A model that answers; an encoder that was taught phrases answers by the cosine."""
     if isinstance(model, LabelModel):
         return Classifier(model, about, precision=precision)
+    if isinstance(model, JointModel):
+        return JointPredictor(model, about, precision=precision)
+    if isinstance(model, InjectionModel):
+        from likewise.store import raw_model
+
+        return Predictor(raw_model(model.encoder), about, precision=precision)
     return Predictor(model, about, precision=precision)
 
 
@@ -176,6 +207,12 @@ def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
     """The plan of a recipe in lines, without training: data, leak filter, steps per stage."""
     lines: list[str] = []
     stages = prepared_stages(recipe, context=context)
+    first = recipe.stage[0]
+    if isinstance(first, InjectStageSpec):
+        return injection_plan_lines(0, first, stages[0])
+    if isinstance(first, JointStageSpec):
+        model = start_joint(recipe, first, stages[0], device=context.device)
+        return joint_plan_lines(recipe, 0, first, model, stages[0])
     for number, frozen_stage in frozen_stages(recipe):
         lines += frozen_plan_lines(recipe, number, frozen_stage, stages[number])
     if label_stages(recipe):
@@ -187,10 +224,10 @@ def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
         lines += label_plan_lines(recipe, number, label_stage, labels, stages[number])
     own = pair_stages(recipe)
     if own:
-        model = start_model(recipe, start_encoder(recipe, stages, context), own[0][0])
+        pairs = start_model(recipe, start_encoder(recipe, stages, context), own[0][0])
     for number, stage in own:
-        model.set_objectives(build_objectives(recipe, number))
-        lines += plan_lines(recipe, number, stage, model, stages[number])
+        pairs.set_objectives(build_objectives(recipe, number))
+        lines += plan_lines(recipe, number, stage, pairs, stages[number])
     return lines
 
 
@@ -269,6 +306,8 @@ def check_trainable(recipe: Recipe, context: RunContext) -> None:
     """Refuse stages that would train an encoder which is a function, and objectives that cannot be."""
     for number, _ in pair_stages(recipe):
         build_objectives(recipe, number)
+    if isinstance(recipe.stage[0], JointStageSpec):
+        check_joint(recipe)
     if (context.encoder is not None or recipe.encoder.kind == "vectors") and pair_stages(recipe):
         number = pair_stages(recipe)[0][0]
         raise RecipeError(

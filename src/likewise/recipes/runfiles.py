@@ -79,14 +79,16 @@ def stage_report(name: str, report: FitReport, data: StageData) -> dict[str, Any
 
 def _row_prints(data: StageData) -> dict[str, str]:
     prints = {entry.name: _fingerprint(entry) for entry in (DevSet("train", data.train), *data.dev)}
-    return prints | {text.name: _parallel_fingerprint(text) for text in data.parallel}
+    if data.paraphrases:
+        prints["paraphrases"] = _texts_fingerprint([(one.text_a, one.text_b) for one in data.paraphrases])
+    return prints | {text.name: _texts_fingerprint(text) for text in data.parallel}
 
 
-def _parallel_fingerprint(text: ParallelText) -> str:
+def _texts_fingerprint(pairs: ParallelText | Sequence[tuple[str, str]]) -> str:
     digest = hashlib.sha256()
-    for pair in text:
+    for pair in pairs:
         digest.update(json.dumps(pair, ensure_ascii=False).encode("utf8"))
-    return f"{len(text)} rows sha256:{digest.hexdigest()[:16]}"
+    return f"{len(pairs)} rows sha256:{digest.hexdigest()[:16]}"
 
 
 def _fingerprint(entry: DevSet) -> str:

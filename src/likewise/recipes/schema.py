@@ -10,11 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from likewise.documents import validate
 from likewise.recipes.schema_parts import EncoderSpec, Part, RelationSpec
-from likewise.recipes.schema_stages import AnyStage, LabelStageSpec, RefineStageSpec, StageSpec
+from likewise.recipes.schema_stages import (
+    AnyStage,
+    JointStageSpec,
+    LabelStageSpec,
+    RefineStageSpec,
+    StageSpec,
+)
 
 
 class EvaluationSpec(Part):
@@ -32,12 +38,22 @@ class Recipe(Part):
     description: str = ""
     seed: int = Field(default=1, ge=0)
     encoder: EncoderSpec = EncoderSpec()
-    relation: dict[str, RelationSpec] = Field(min_length=1)
+    relation: dict[str, RelationSpec]
     hold_out: tuple[str, ...] = Field(
         default=(), description="languages left out of every stage's data, to see what is left of them"
     )
     stage: tuple[AnyStage, ...] = Field(min_length=1)
     evaluation: EvaluationSpec = EvaluationSpec()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _phrases_ask_nothing(cls, data: Any) -> Any:
+        """A recipe that only teaches phrases has no relation."""
+        stages = data.get("stage") if isinstance(data, dict) else None
+        kinds = (
+            {one.get("kind") for one in stages if isinstance(one, dict)} if isinstance(stages, list) else ()
+        )
+        return {"relation": {}, **data} if kinds == {"inject"} else data
 
     @field_validator("encoder", mode="before")
     @classmethod
@@ -63,10 +79,22 @@ class Recipe(Part):
 
     @field_validator("stage")
     @classmethod
-    def _labels_alone(cls, stages: tuple[AnyStage, ...]) -> tuple[AnyStage, ...]:
-        kinds = {stage.kind for stage in stages}
-        if "labels" in kinds and len(kinds) > 1:
+    def _kinds_that_stand_alone(cls, stages: tuple[AnyStage, ...]) -> tuple[AnyStage, ...]:
+        kinds = [stage.kind for stage in stages]
+        if "labels" in kinds and len(set(kinds)) > 1:
             raise ValueError("stages of kind labels stand alone: train the encoder by another recipe first")
+        for kind in ("joint", "inject"):
+            if kind in kinds and len(kinds) > 1:
+                raise ValueError(
+                    f"a stage of kind {kind} stands alone: its model is the encoder of another recipe"
+                )
+        return stages
+
+    @field_validator("stage")
+    @classmethod
+    def _something_asked(cls, stages: tuple[AnyStage, ...], info: Any) -> tuple[AnyStage, ...]:
+        if not info.data.get("relation") and any(stage.kind != "inject" for stage in stages):
+            raise ValueError("relation: a recipe names what is asked of texts, [relation.NAME]")
         return stages
 
     @field_validator("stage")
@@ -88,7 +116,7 @@ def _relations_of(stages: tuple[AnyStage, ...]) -> Iterator[tuple[str, str]]:
         if isinstance(stage, StageSpec):
             for place, objective in enumerate(stage.objective):
                 yield f"stage.{number}.objective.{place}", objective.relation
-        elif isinstance(stage, RefineStageSpec) and stage.relation:
+        elif isinstance(stage, RefineStageSpec | JointStageSpec) and stage.relation:
             yield f"stage.{number}", stage.relation
         elif isinstance(stage, LabelStageSpec):
             for task in (*stage.task, *stage.weights):

@@ -54,18 +54,10 @@ class ObjectiveSpec(Part):
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
-class TrainedStageSpec(Part):
-    """What stages that train an encoder share: data, optimisation, when it stops."""
+class OptimisedStageSpec(Part):
+    """What stages that train an encoder share: optimisation, when it stops."""
 
     name: str = ""
-    data: tuple[DataSpec, ...] = Field(min_length=1)
-    dev: tuple[DataSpec, ...] = ()
-    dev_share: float = Field(
-        default=0.1, gt=0, lt=1, description="share of data split off where no dev is given"
-    )
-    fold: tuple[PositiveInt, PositiveInt] | None = Field(
-        default=None, description="[k, K]: part k of K of the data is dev instead; 1 is the first"
-    )
     filter_against: tuple[str, ...] = Field(
         default=(),
         description="evaluation sets whose pairs are dropped from data and dev: sts7, stsb/test, a file",
@@ -99,7 +91,23 @@ class TrainedStageSpec(Part):
     patience: int | None = Field(
         default=None, gt=0, description="evaluations without a better one before stopping"
     )
+    stop_after: int | None = Field(
+        default=None, gt=0, description="evaluations without a better one before stopping, in a row or not"
+    )
     select: bool = Field(default=True, description="keep the best dev step; otherwise the last")
+
+
+class TrainedStageSpec(OptimisedStageSpec):
+    """What stages of rated or labelled rows share: their data and dev."""
+
+    data: tuple[DataSpec, ...] = Field(min_length=1)
+    dev: tuple[DataSpec, ...] = ()
+    dev_share: float = Field(
+        default=0.1, gt=0, lt=1, description="share of data split off where no dev is given"
+    )
+    fold: tuple[PositiveInt, PositiveInt] | None = Field(
+        default=None, description="[k, K]: part k of K of the data is dev instead; 1 is the first"
+    )
 
     @field_validator("fold")
     @classmethod
@@ -148,6 +156,70 @@ class LabelStageSpec(TrainedStageSpec):
     )
     max_words: int | None = Field(
         default=None, gt=1, description="longer texts keep their first and last words"
+    )
+
+
+class JointStageSpec(TrainedStageSpec):
+    """Fine-tuning of a transformer that reads one text, or two as one input, and answers one relation."""
+
+    kind: Literal["joint"]
+    relation: str = Field(
+        default="", description="what is learnt, of data that rates it; the recipe's first if empty"
+    )
+    sample: int | None = Field(
+        default=None, gt=0, description="so many training rows, drawn by the recipe's seed; all if empty"
+    )
+    max_length: int = Field(default=128, gt=2, description="pieces; longer rows are cut")
+    dev_share: float = Field(
+        default=0.1, ge=0, lt=1, description="share of data split off where no dev is given; 0: none"
+    )
+    epochs: float = Field(default=4, gt=0)
+    batch_size: int = Field(default=32, gt=0)
+    learning_rate: float = Field(default=3e-5, gt=0)
+    select: bool = Field(default=False, description="keep the best dev step; otherwise the last")
+
+
+class ParaphraseSpec(Part):
+    """Paraphrases: a named corpus (asset/valid), a file with two text columns, or a file of phrase links."""
+
+    source: str
+    text_a: str | None = None
+    text_b: str | None = None
+    only: dict[str, str] = Field(
+        default_factory=dict, description="column or relation → the value that rows must have"
+    )
+    limit: int | None = Field(default=None, gt=0, description="rows at most, a sample that all seeds share")
+
+
+class InjectStageSpec(OptimisedStageSpec):
+    """Phrases and sentences of paraphrases taught to an encoder before it is fine-tuned."""
+
+    kind: Literal["inject"]
+    data: tuple[ParaphraseSpec, ...] = Field(min_length=1)
+    dev_share: float = Field(default=0.05, gt=0, lt=0.5, description="share of pairs that selects and stops")
+    test_share: float = Field(default=0.05, ge=0, lt=0.5, description="share of pairs measured at the end")
+    learns: Literal["both", "phrases", "sentences", "binary-phrases"] = Field(
+        default="both", description="phrases alone, sentences alone, phrases without random pairs"
+    )
+    features: Literal["elaborate", "simple"] = Field(
+        default="elaborate", description="max-pooled with product and difference, or mean-pooled without"
+    )
+    two_tower: bool = Field(default=False, description="texts encoded apart: for a retrieval encoder")
+    negatives: Literal["uniform", "near"] = Field(
+        default="uniform", description="near: in-paraphrase negatives overlap the right phrase"
+    )
+    dropout: float = Field(default=0.2, ge=0, lt=1, description="before the heads")
+    max_length: int = Field(default=128, gt=2, description="pieces; longer pairs are left out and counted")
+    phraser: str = Field(default="auto", description="where spans come from: auto, rules, spacy, a folder")
+    aligner: str = Field(default="default", description="encoder that aligns pairs that come without links")
+    epochs: float = Field(default=10, gt=0, description="at most")
+    batch_size: int = Field(default=100, gt=0, description="pairs per step, random ones included")
+    learning_rate: float = Field(default=5e-5, gt=0)
+    weight_decay: float = Field(default=0.0, ge=0)
+    rate_schedule: Literal["linear", "constant", "cosine"] = "constant"
+    warmup: float = Field(default=0.0, ge=0, lt=1)
+    stop_after: int | None = Field(
+        default=2, gt=0, description="evaluations without a better one before stopping, in a row or not"
     )
 
 
@@ -262,6 +334,8 @@ def _kind_of_stage(value: Any) -> str:
 AnyStage = Annotated[
     Annotated[StageSpec, Tag("pairs")]
     | Annotated[LabelStageSpec, Tag("labels")]
+    | Annotated[JointStageSpec, Tag("joint")]
+    | Annotated[InjectStageSpec, Tag("inject")]
     | Annotated[ParallelStageSpec, Tag("parallel")]
     | Annotated[RefineStageSpec, Tag("refine")],
     Discriminator(_kind_of_stage),

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from likewise.data import open_table
+from likewise.data.columns import find_any_texts
 from likewise.data.folds import fold_rows
+from likewise.data.links import LinkedPair
 from likewise.data.parallel import ParallelText, read_parallel
 from likewise.data.reading import find_named_corpus
 from likewise.data.splits import split_rows
-from likewise.errors import DataError
+from likewise.errors import DataError, Problem, RecipeError
 from likewise.evaluation.leakage import filter_overlap
 from likewise.recipes.build import build_relations
 from likewise.recipes.devscore import DevSet
@@ -20,6 +25,8 @@ from likewise.recipes.schema import Recipe
 from likewise.recipes.schema_parts import DataSpec
 from likewise.recipes.schema_stages import (
     AnyStage,
+    InjectStageSpec,
+    JointStageSpec,
     LabelStageSpec,
     ParallelSpec,
     ParallelStageSpec,
@@ -47,6 +54,7 @@ class StageData:
     dev: tuple[DevSet, ...]
     leakage: list[str]
     parallel: tuple[ParallelText, ...] = ()
+    paraphrases: tuple[LinkedPair, ...] = ()
 
     def all_records(self) -> Iterator[Record]:
         """Training and dev rows."""
@@ -66,6 +74,13 @@ def load_stage(
 ) -> StageData:
     """Read, map, filter and split the rows of stage `number`; parallel text is kept in `read`."""
     stage = recipe.stage[number]
+    if isinstance(stage, InjectStageSpec):
+        from likewise.recipes.injection import load_paraphrases
+
+        pairs, told = load_paraphrases(stage, data_dir=context.data_dir, tell=context.tell)
+        return StageData([], None, None, (), told, paraphrases=tuple(pairs))
+    if isinstance(stage, JointStageSpec):
+        stage = one_relation(recipe, stage)
     relations = stage_relations(recipe, stage)
     leakage: list[str] = []
 
@@ -76,7 +91,7 @@ def load_stage(
             data_dir=context.data_dir,
             tables=context.tables,
             seed=recipe.seed,
-            pairs=not isinstance(stage, LabelStageSpec),
+            pairs=reads_pairs(stage, spec, context),
             tell=context.tell,
         )
         return without_languages(found, recipe.hold_out, spec.source, leakage)
@@ -86,7 +101,7 @@ def load_stage(
     fold = stage.fold if isinstance(stage, TrainedStageSpec) else None
     dev = [(spec, rows(spec)) for spec in stage.dev] if fold is None else []
     if rated_against(stage):
-        train, dev, lines = _filter(recipe, number, train, dev, context)
+        train, dev, lines = _filter(stage, train, dev, context)
         leakage += lines
     records = [record for _, part in train for record in part]
     if not records and not parallel:
@@ -95,7 +110,7 @@ def load_stage(
     groups = [number for number, (_, part) in enumerate(train) for _ in part]
     names = _set_names([spec for spec, _ in dev])
     sets = tuple(DevSet(name, part) for name, (_, part) in zip(names, dev, strict=True) if part)
-    if not sets and records:
+    if not sets and records and stage.dev_share:
         if fold is not None:
             chosen, clean, sets = _hold_fold(fold, recipe.seed, records, groups, rated_data(stage))
         else:
@@ -107,6 +122,11 @@ def load_stage(
         if not clean:
             drawn = "split off" if fold is None else "drawn as a fold"
             leakage.append(f"dev was {drawn} at random: the rows hang together through shared texts")
+    if isinstance(stage, JointStageSpec) and stage.sample is not None:
+        order = np.random.default_rng([recipe.seed, len(records)]).permutation(len(records)).tolist()
+        kept = sorted(order[: stage.sample])
+        records = [records[row] for row in kept]
+        weights, groups = [weights[row] for row in kept], [groups[row] for row in kept]
     return StageData(
         records, weights if len(set(weights)) > 1 else None, groups, sets, leakage, tuple(parallel)
     )
@@ -145,13 +165,43 @@ def stage_relations(recipe: Recipe, stage: AnyStage) -> dict[str, Relation]:
         return {objective.relation: known[objective.relation] for objective in stage.objective}
     if isinstance(stage, LabelStageSpec):
         return {name: known[name] for name in stage.task or known}
+    if isinstance(stage, InjectStageSpec):
+        return {}
     name = getattr(stage, "relation", "") or next(iter(known))
     return {name: known[name]}
 
 
+def one_relation(recipe: Recipe, stage: JointStageSpec) -> JointStageSpec:
+    """The stage with its relation named, and of its data what rates it: what says no columns, or this one."""
+    name = stage.relation or next(iter(recipe.relation))
+    chosen = {"relation": name, "data": rating(stage.data, [name]), "dev": rating(stage.dev, [name])}
+    if not chosen["data"]:
+        found = f"no data entry rates {name!r}"
+        raise RecipeError([Problem("stage.0.data", found, "name its column in the entry (columns)")])
+    return stage.model_copy(update=chosen)
+
+
+def rating(specs: tuple[DataSpec, ...], names: Collection[str]) -> tuple[DataSpec, ...]:
+    """The data entries that may rate one of these relations: those that name no columns, or one of theirs."""
+    return tuple(spec for spec in specs if not spec.columns or not set(names).isdisjoint(spec.columns))
+
+
+def reads_pairs(stage: AnyStage, spec: DataSpec, context: RunContext) -> bool:
+    """Whether a row of a data entry holds two texts; a joint encoder reads what there is."""
+    if not isinstance(stage, JointStageSpec):
+        return not isinstance(stage, LabelStageSpec)
+    named = find_named_corpus(spec.source)
+    if named is not None:
+        return len(named[0].texts) == 2
+    if spec.text_a or spec.text_b:
+        return bool(spec.text_a and spec.text_b)
+    table = open_table(context.tables.get(spec.source, spec.source))
+    return len(find_any_texts(table.columns, source=table.name)) == 2
+
+
 def rated_data(stage: AnyStage) -> tuple[DataSpec, ...]:
     """A stage's entries of rated training pairs."""
-    return () if isinstance(stage, ParallelStageSpec) else stage.data
+    return () if isinstance(stage, ParallelStageSpec | InjectStageSpec) else stage.data
 
 
 def rated_against(stage: AnyStage) -> list[str]:
@@ -216,8 +266,7 @@ def short_name(source: str) -> str:
 
 
 def _filter(
-    recipe: Recipe,
-    number: int,
+    stage: AnyStage,
     train: list[tuple[DataSpec, list[Record]]],
     dev: list[tuple[DataSpec, list[Record]]],
     context: RunContext,
@@ -226,7 +275,6 @@ def _filter(
 
     Dev always, training unless the recipe allows the leak.
     """
-    stage = recipe.stage[number]
     chosen = rated_against(stage)
     pairs = not isinstance(stage, LabelStageSpec)
     against = evaluation_sets(chosen, data_dir=context.data_dir, pairs=pairs)

@@ -103,7 +103,7 @@ def update_model(
     if mode == "zero":
         # Not learnt from now, but by later updates: rows that cannot be read are better known at once.
         load_source(
-            recipe.stage[-1].data[-1],  # type: ignore[union-attr]
+            recipe.stage[-1].data[-1],  # type: ignore[union-attr, arg-type]
             {relation.name: relation},
             data_dir=context.data_dir,
             tables=context.tables,

@@ -178,7 +178,11 @@ class SelectAndSave(TrainerCallback):
         else:
             run.since_best += 1
             run.shrinks += self._settings.rate_schedule == "infersent"
-            run.stopped = self._settings.patience is not None and run.since_best >= self._settings.patience
+            run.not_better += 1
+            patience, most = self._settings.patience, self._settings.stop_after
+            run.stopped = (patience is not None and run.since_best >= patience) or (
+                most is not None and run.not_better >= most
+            )
 
     def _shrink(self, optimizer: Any) -> None:
         """Divide the rates now: the schedule's own turn was before this evaluation."""

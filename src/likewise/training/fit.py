@@ -12,43 +12,22 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from likewise import ranks
 from likewise.data import write_json_aside
-from likewise.encoders.features import TextFeatures
-from likewise.encoders.vectors import encode_texts
 from likewise.errors import UsageError
-from likewise.methods.label_embedding import LabelModel
-from likewise.methods.pairs import PairModel
-from likewise.records import Record
 from likewise.training.callbacks import Evaluate, SeedSteps, SelectAndSave
 from likewise.training.checkpoints import complete_checkpoints, load_weights, read_state, save_weights
-from likewise.training.label_steps import LabelCollate, LabelDataset, LabelSampler, rows_by_task
-from likewise.training.loader import Anchors, Collate, PairDataset, StepSampler
 from likewise.training.optimiser import make_optimiser, make_rate_schedule
+from likewise.training.preparing import Model, Rows, Share, make_loader
 from likewise.training.settings import FitSettings
 from likewise.training.state import FitEvent, FitReport, RunState, best_file, finished_report
-
-Model = PairModel | LabelModel
-# Heads that scale measure their features on about so many pairs.
-_MEASURED_PAIRS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class FitPlan:
-    """What a run will do, known before its first step."""
-
-    pairs: int
-    steps_per_epoch: int
-    steps: int
-    relations: tuple[str, ...]
 
 
 class _StepTrainer(Trainer):
@@ -65,7 +44,7 @@ class _StepTrainer(Trainer):
 
 def fit(
     model: Model,
-    records: Sequence[Record],
+    records: Rows,
     *,
     settings: FitSettings,
     run: Path,
@@ -88,7 +67,10 @@ def fit(
     if resume and (done := finished_report(model, run)):
         return done
     started = time.monotonic()
-    loader, sampler, arguments = _prepare(model, records, settings, run, weights, groups)
+    arguments = _arguments(settings, run)
+    model.to(arguments.device)
+    share = Share(arguments.process_index, arguments.world_size, chunked=arguments.device.type == "cpu")
+    loader, sampler = make_loader(model, records, settings, share, weights=weights, groups=groups)
     updates = math.ceil(len(sampler) / settings.accumulation)
     total = settings.max_steps or math.ceil(updates * settings.epochs)
     found = complete_checkpoints(run)[-1:] if resume else []
@@ -138,108 +120,6 @@ def check_trackers(trackers: Sequence[str]) -> None:
         if name not in INTEGRATION_TO_CALLBACK:
             known = ", ".join(sorted(INTEGRATION_TO_CALLBACK))
             raise UsageError(f"tracker {name!r} is not one of {known}")
-
-
-def plan(
-    model: Model, records: Sequence[Record], settings: FitSettings, weights: Sequence[float] | None = None
-) -> FitPlan:
-    """Count steps without training: what is printed before step 0 and by --dry-run."""
-    if isinstance(model, LabelModel):
-        names = tuple(task.name for task in model.tasks)
-        rows = rows_by_task(records, model.learnt, weights=weights, max_words=model.max_words)
-        sizes = {task: [len(text) for text in part.texts] for task, part in rows.items()}
-        updates = math.ceil(len(LabelSampler(rows, sizes, settings)) / settings.accumulation)
-        total = settings.max_steps or math.ceil(updates * settings.epochs)
-        return FitPlan(sum(map(len, sizes.values())), updates, total, names)
-    lengths = [max(len(text) for text in record.texts) for record in records]
-    if settings.token_budget is not None:
-        features = TextFeatures(model.encoder)
-        lengths = [max(features.length(text) for text in record.texts) for record in records]
-    names = _learnt_names(model)
-    updates = math.ceil(len(StepSampler(lengths, names, settings, weights=weights)) / settings.accumulation)
-    return FitPlan(len(records), updates, settings.max_steps or math.ceil(updates * settings.epochs), names)
-
-
-def _learnt_names(model: PairModel) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(objective.relation.name for objective in model.learnt))
-
-
-def _prepare(
-    model: Model,
-    records: Sequence[Record],
-    settings: FitSettings,
-    run: Path,
-    weights: Sequence[float] | None,
-    groups: Sequence[int] | None,
-) -> tuple[DataLoader[Any], StepSampler | LabelSampler, TrainingArguments]:
-    arguments = _arguments(settings, run)
-    model.to(arguments.device)
-    if isinstance(model, LabelModel):
-        return *_label_loader(model, records, settings, arguments, weights), arguments
-    return *_pair_loader(model, records, settings, arguments, weights, groups), arguments
-
-
-def _label_loader(
-    model: LabelModel,
-    records: Sequence[Record],
-    settings: FitSettings,
-    arguments: TrainingArguments,
-    weights: Sequence[float] | None,
-) -> tuple[DataLoader[Any], LabelSampler]:
-    dataset = LabelDataset(rows_by_task(records, model.learnt, weights=weights, max_words=model.max_words))
-    features = TextFeatures(model.encoder)
-    features.add(text for part in dataset.rows.values() for text in part.texts)
-    lengths = {task: [features.length(text) for text in part.texts] for task, part in dataset.rows.items()}
-    sampler = LabelSampler(
-        dataset.rows, lengths, settings, rank=arguments.process_index, world=arguments.world_size
-    )
-    collate = LabelCollate(model, dataset, features, chunked=arguments.device.type == "cpu")
-    return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate), sampler
-
-
-def _pair_loader(
-    model: PairModel,
-    records: Sequence[Record],
-    settings: FitSettings,
-    arguments: TrainingArguments,
-    weights: Sequence[float] | None,
-    groups: Sequence[int] | None,
-) -> tuple[DataLoader[Any], StepSampler]:
-    dataset = PairDataset(records, model.learnt, groups=groups)
-    features = TextFeatures(model.encoder)
-    features.add(text for pair in dataset.texts for text in pair)
-    lengths = [max(features.length(text) for text in pair) for pair in dataset.texts]
-    sampler = StepSampler(
-        lengths,
-        _learnt_names(model),
-        settings,
-        weights=weights,
-        rank=arguments.process_index,
-        world=arguments.world_size,
-    )
-    model.anchor = settings.anchor
-    model.set_weighting(settings.weighting)
-    _scale_features(model, dataset, features)
-    anchors = (
-        Anchors(model.encoder, (t for pair in dataset.texts for t in pair), features)
-        if settings.anchor
-        else None
-    )
-    collate = Collate(dataset, features, chunked=arguments.device.type == "cpu", anchors=anchors)
-    return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate), sampler
-
-
-def _scale_features(model: PairModel, dataset: PairDataset, features: TextFeatures) -> None:
-    """Let heads that want it measure their features on pairs spread evenly over the data."""
-    waiting = model.to_scale()
-    if not waiting:
-        return
-    every = math.ceil(len(dataset) / _MEASURED_PAIRS)
-    pairs = dataset.texts[::every]
-    vectors = encode_texts(model.encoder, [text for pair in pairs for text in pair], features=features)
-    u, v = (torch.from_numpy(vectors[side::2]) for side in (0, 1))
-    for key, layer in waiting.items():
-        layer.measure(ranks.from_first(model.pairings[key].split(u, v)))
 
 
 def _arguments(settings: FitSettings, run: Path) -> TrainingArguments:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -11,14 +12,12 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from likewise.encoders.sentence import transformer_layers
 from likewise.errors import UsageError
-from likewise.methods.label_embedding import LabelModel
-from likewise.methods.pairs import PairModel
 from likewise.methods.regression import rate_factor
 from likewise.methods.relations import infersent_factor
 from likewise.training.settings import FitSettings
 
 
-def make_optimiser(model: PairModel | LabelModel, settings: FitSettings) -> torch.optim.Optimizer:
+def make_optimiser(model: Any, settings: FitSettings) -> torch.optim.Optimizer:
     """AdamW or SGD over groups of equal rate and decay; biases and LayerNorms are not decayed.
 
     layer_decay < 1 multiplies the rate once per transformer layer downward from the top; embeddings and heads

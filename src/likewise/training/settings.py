@@ -39,6 +39,7 @@ class FitSettings:
     evaluate_every: int | None = None
     save_every: int | None = None
     patience: int | None = None
+    stop_after: int | None = None
     select: bool = True
     max_steps: int | None = None
     seed: int = 1

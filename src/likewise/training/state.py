@@ -30,6 +30,7 @@ class RunState:
     best_step: int = -1
     best_value: float = -math.inf
     since_best: int = 0
+    not_better: int = 0
     stopped: bool = False
     shrinks: int = 0
     history: list[dict[str, float]] = field(default_factory=list)

@@ -14,7 +14,7 @@ from typing import Any
 
 from likewise.data.catalogue import Corpus, Split
 from likewise.data.corpora import find_file, shown_name, wrong_rows
-from likewise.data.keys import text_key
+from likewise.data.keys import any_among
 from likewise.data.parallel.detection import find_mismatch
 from likewise.data.parallel.layouts import Columns, Layout, Opened, open_layout
 from likewise.data.reading import find_named_corpus
@@ -28,13 +28,17 @@ REPEATED = "a pair that stands further up"
 
 @dataclass(slots=True)
 class ReadReport:
-    """What became of the rows of one source: how many were dropped, why, the first of each, and warnings."""
+    """What became of the rows of one source: how many were dropped, why, the first of each, and warnings.
+
+    `noun` is what it counts, where one row of a file makes several.
+    """
 
     name: str
     rows: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
     warnings: list[Problem] = field(default_factory=list)
+    noun: str = "rows"
 
     def drop(self, reason: str, place: str, count: int = 1) -> None:
         """Count rows that are left out, the first of them at `place`."""
@@ -51,7 +55,8 @@ class ReadReport:
         """Each reason for which rows were dropped, with how many and the first of them in words."""
         return {
             reason: Problem(
-                self.first[reason], f"{reason}: {count:,} of {self.rows:,} rows dropped, this the first"
+                self.first[reason],
+                f"{reason}: {count:,} of {self.rows:,} {self.noun} dropped, this the first",
             )
             for reason, count in self.dropped.items()
         }
@@ -92,7 +97,7 @@ class ParallelText:
 
     def without(self, keys: Set[str]) -> ParallelText:
         """The pairs of which neither side is among these texts, by their overlap keys."""
-        rows = [row for row, pair in enumerate(self) if not any(text_key(text) in keys for text in pair)]
+        rows = [row for row, pair in enumerate(self) if not any_among(pair, keys)]
         return replace(self, a=[self.a[row] for row in rows], b=[self.b[row] for row in rows])
 
     def sample(self, count: int, seed: int) -> ParallelText:

@@ -1,0 +1,237 @@
+"""`likewise explain`: which phrases of two texts match, what is left over, what each carries of the score."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from likewise.cli import options
+from likewise.cli.answering import first_rows, texts_of
+from likewise.cli.console import counting, note, out, quiet_libraries
+from likewise.errors import ModelError, UsageError
+
+if TYPE_CHECKING:
+    from likewise.data.rows import Row
+    from likewise.explain.explainer import Explainer
+    from likewise.explain.explanation import PairExplanation
+    from likewise.phrases.linking import Asked
+
+# A page with more pairs than anyone scrolls through is slow to open.
+PAGE_LIMIT = 200
+_LINES = (".jsonl", ".ndjson")
+
+
+def explain(
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TEXT_A TEXT_B | FILE | -", help="Two texts, a file of pairs, or - for standard input."
+        ),
+    ] = None,
+    model: options.Model = "default",
+    relation: Annotated[
+        str | None, typer.Option("--relation", help="Whose score; the model's first if left out.")
+    ] = None,
+    phrases: Annotated[
+        str, typer.Option("--phrases", help="Who finds phrases: auto, rules, spacy, or a spaCy pipeline.")
+    ] = "auto",
+    links: Annotated[
+        Path | None,
+        typer.Option("--links", help="Explain by the links of this file (.jsonl) instead of our own."),
+    ] = None,
+    text_a: options.TextA = None,
+    text_b: options.TextB = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", help="Write our links of a file of pairs as a corpus (.jsonl, .jsonl.gz)."),
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a heat map as one HTML file.")] = None,
+    as_json: options.Json = False,
+    device: options.Device = None,
+    precision: options.Precision = "fp32",
+) -> None:
+    """Show which phrases of two texts match, what is left over, and what each carries of the score.
+
+    Example: likewise explain "The old gardener watered the roses." "An elderly man gave water to the roses."
+
+    Example: likewise explain pairs.tsv --output aligned.jsonl
+    """
+    texts = texts or []
+    _check_call(texts, links, output, (text_a or text_b or "", relation or ""), html, as_json=as_json)
+
+    def load() -> Explainer:
+        return _load(model, device, precision, relation, phrases)
+
+    if links is not None:
+        from likewise.data.links import read_links
+
+        if not links.is_file():
+            raise UsageError(f"--links {links}: there is no such file")
+        first = _peek(read_links(links), links)
+        explainer = load()
+        _tell(explainer.explain_linked(first), html, as_json=as_json)
+    elif len(texts) == 2:
+        from likewise.phrases.linking import Asked
+
+        explainer = load()
+        asked = [Asked(texts[0], texts[1])]
+        _tell(explainer.explain(asked), html, as_json=as_json, lines=False)
+    else:
+        pairs = _rows(texts[0], (text_a, text_b), shown=output is None)
+        explainer = load()
+        if output is None:
+            _tell(explainer.explain(pairs), html, as_json=as_json)
+        else:
+            _write(texts[0], explainer, pairs, output)
+
+
+def _check_call(
+    texts: list[str],
+    links: Path | None,
+    output: Path | None,
+    named: tuple[str, str],
+    html: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Stop at options that do not go together; nothing is loaded yet."""
+    column, relation = named
+    given = " ".join(texts)
+    if links is not None and (texts or column or output):
+        raise UsageError("--links brings its own texts and links: leave out texts, --text-a/-b and --output")
+    if links is None and not texts:
+        raise UsageError("nothing to explain: give two texts in quotes, a file of pairs, or --links FILE")
+    if len(texts) > 2:
+        raise UsageError(f"{len(texts)} arguments: give two texts in quotes, or one file")
+    if output is not None and (html or as_json or relation):
+        raise UsageError("--output writes links and scores nothing: leave out --html, --json and --relation")
+    if len(texts) == 2:
+        _check_texts(texts, files_only=output is not None or bool(column))
+    if output is not None:
+        from likewise.data.compression import split_endings
+
+        if split_endings(output)[0] not in _LINES:
+            raise UsageError(f"--output {output}: links are JSON lines; name it .jsonl, or .jsonl.gz")
+    if any(0xD800 <= ord(char) <= 0xDFFF for char in given):
+        raise UsageError("a text holds bytes that are not UTF-8; give it in UTF-8")
+
+
+def _check_texts(texts: list[str], *, files_only: bool) -> None:
+    if files_only:
+        raise UsageError(
+            "--output, --text-a and --text-b go with a file; two texts are shown on the terminal"
+        )
+    for text in texts:
+        if not text.strip():
+            raise UsageError("one of the two texts is empty; give both, each in quotes")
+        if len(text) < 256 and Path(text).is_file():
+            raise UsageError(f"{text!r} is a file: give two texts in quotes, or one file alone")
+
+
+def _load(model: str, device: str | None, precision: str, relation: str | None, phrases: str) -> Explainer:
+    quiet_libraries()
+    from likewise.explain.explainer import Explainer
+    from likewise.predict import Predictor, load
+
+    predictor = load(model, device=device, precision=precision)
+    if not isinstance(predictor, Predictor):
+        raise ModelError(
+            f"{model} reads two texts as one and has no vectors for words of each; choose another --model"
+        )
+    explainer = Explainer(predictor, relation=relation, phrases=phrases, tell=note)
+    others = [r.name for r in predictor.relations if r.name != explainer.relation.name]
+    if relation is None and others:
+        note(f"explaining {explainer.relation.name}; --relation asks for {' or '.join(others)}")
+    return explainer
+
+
+def _peek(found: Iterator[Any], links: Path) -> Iterator[Any]:
+    """The same pairs, the first of them read: a wrong file is refused before a model loads."""
+    try:
+        first = next(found)
+    except StopIteration:
+        raise UsageError(f"--links {links}: holds no pair") from None
+    return chain([first], found)
+
+
+def _rows(name: str, columns: tuple[str | None, str | None], *, shown: bool) -> Iterator[Asked]:
+    """The pairs of a file; what is wrong with its head is told before a model loads."""
+    from likewise.data import find_text_columns, open_table
+
+    if name != "-" and not Path(name).exists() and (" " in name or "." not in name):
+        raise UsageError(f"{name!r} is no file; for two texts give both, each in quotes")
+    table = open_table(name)
+    text_columns = find_text_columns(table.columns, *columns, source=table.name)
+    note(f"{table.name}: texts from columns {text_columns[0]!r} and {text_columns[1]!r}")
+    if shown and "links" in table.columns:
+        note(f"{table.name} holds links, which are not read; to explain by them: --links {name}")
+    first, rest = first_rows(table)
+    return _asked(chain(first, rest), text_columns)
+
+
+def _asked(rows: Iterable[Row], columns: tuple[str, str]) -> Iterator[Asked]:
+    from likewise.phrases.linking import Asked
+
+    for row in rows:
+        [(a, b)] = texts_of([row], columns)
+        named = row.fields.get("id")
+        yield Asked(a, b, row.source, None if named in (None, "") else str(named))
+
+
+def _tell(found: Iterator[PairExplanation], html: Path | None, *, as_json: bool, lines: bool = True) -> None:
+    """Explanations as JSON (one a line, where they may be many), as a page, or as they read on a terminal."""
+    kept: list[PairExplanation] = []
+    more = False
+    for one in found:
+        if html is not None:
+            more = len(kept) == PAGE_LIMIT
+            if not more:
+                kept.append(one)
+            elif not as_json:
+                break
+        if as_json:
+            layout = None if lines else 2
+            sys.stdout.write(json.dumps(one.to_dict(), ensure_ascii=False, indent=layout) + "\n")
+        elif html is None:
+            _show(one)
+    if html is not None:
+        _write_page(html, kept, more=more)
+
+
+def _show(found: PairExplanation) -> None:
+    from likewise.cli.explain_view import show
+
+    show(out, found)
+    out.print()
+
+
+def _write_page(path: Path, kept: list[PairExplanation], *, more: bool) -> None:
+    from likewise.data.aside import write_text_aside
+    from likewise.explain.page import explanation_page
+
+    write_text_aside(path, explanation_page(kept))
+    pairs = "1 pair" if len(kept) == 1 else f"{len(kept):,} pairs"
+    rest = f"; the first {PAGE_LIMIT} only, --json tells them all" if more else ""
+    note(f"{pairs} explained: {path}{rest}")
+
+
+def _write(name: str, explainer: Explainer, pairs: Iterator[Asked], output: Path) -> None:
+    from likewise.data import count_rows
+    from likewise.data.links import write_links
+
+    phraser = explainer.phraser  # loaded, and told about, before the bar begins
+    with counting("aligning", "pairs", count_rows(name)) as advance:
+        count = write_links(output, _counted(explainer.align(pairs), advance))
+    note(f"{count:,} pairs aligned: {output} (phrases by {phraser.name})")
+
+
+def _counted(found: Iterator[Any], advance: Any) -> Iterator[Any]:
+    for one in found:
+        yield one
+        advance(1)

@@ -1,0 +1,167 @@
+"""Explainer: pairs of texts in, explanations or phrase links out, in windows of bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from likewise import __version__
+from likewise.data.links import LinkedPair
+from likewise.explain.explanation import ExplainedPhrase, ExplainedText, ExplainedWord, PairExplanation
+from likewise.explain.occlusion import Carried, Scorer, measure
+from likewise.methods.pairs import objective_source
+from likewise.phrases.aligner import Aligner
+from likewise.phrases.blocks import Block
+from likewise.phrases.explaining import Explanation, GivenLinks, explain, explain_given
+from likewise.phrases.linking import WINDOW, Asked, align_pairs, cut, phrased, refuse_long
+from likewise.phrases.parsing import phraser
+from likewise.phrases.spans import Phraser, Phrases, Span, given
+from likewise.records import Relation
+
+
+class Explainer:
+    """Explains pairs by a model, on one of its relations: the first if none is named."""
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        *,
+        relation: str | None = None,
+        phrases: str | Phraser = "auto",
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        self._scorer = scorer
+        self._aligner = Aligner(scorer.model.encoder)
+        self._objective = scorer.model.answering(relation or scorer.model.relations[0].name)
+        self._phrases = phrases
+        self._tell = tell
+
+    @property
+    def relation(self) -> Relation:
+        """The relation whose score is explained."""
+        return self._objective.relation
+
+    @property
+    def phraser(self) -> Phraser:
+        """What finds phrases, loaded when first needed: links of others come with theirs."""
+        if isinstance(self._phrases, str):
+            self._phrases = phraser(self._phrases, self._tell)
+        return self._phrases
+
+    def explain(self, pairs: Iterable[Asked]) -> Iterator[PairExplanation]:
+        """Explain pairs by our own links."""
+        for window in phrased(pairs, self.phraser):
+            found = explain(self._aligner, [(a, b) for _, a, b in window])
+            by = [(self.phraser.name, self._by, asked.source) for asked, _, _ in window]
+            yield from self._answers(found, by)
+
+    def explain_linked(self, pairs: Iterable[LinkedPair]) -> Iterator[PairExplanation]:
+        """Explain pairs by the links that they come with."""
+        for window in cut(pairs, WINDOW):
+            links = [_given(pair) for pair in window]
+            found = explain_given(self._aligner, links)
+            yield from self._answers(found, [("given", pair.by or "given", pair.source) for pair in window])
+
+    def align(self, pairs: Iterable[Asked]) -> Iterator[LinkedPair]:
+        """Our links of pairs, for a corpus; nothing is scored."""
+        return align_pairs(pairs, self.phraser, self._aligner, by=self._by)
+
+    @property
+    def _by(self) -> str:
+        return f"likewise {__version__}, {self._scorer.about.get('name', 'a model')}"
+
+    def _answers(
+        self, found: Sequence[Explanation], by: Sequence[tuple[str, str, str]]
+    ) -> Iterator[PairExplanation]:
+        pairs = [(one.a, one.b) for one in found]
+        blocks = [(one.blocks_a, one.blocks_b) for one in found]
+        carried = measure(self._scorer, self._objective, pairs, blocks)
+        for one, values, (phrases_by, links_by, source) in zip(found, carried, by, strict=True):
+            a, b = _sides(one, values)
+            yield PairExplanation(
+                a=a,
+                b=b,
+                links=one.links,
+                relation=self.relation,
+                answered_by=objective_source(self._objective),
+                score=values.answer,
+                share=values.share,
+                phrases_by=phrases_by,
+                links_by=links_by,
+                notes=(*_notes(a, "first"), *_notes(b, "second")),
+                source=source,
+            )
+
+
+def _given(pair: LinkedPair) -> GivenLinks:
+    """A linked pair as phrases that nest; links whose spans cross are refused, with their line."""
+    a = given(pair.text_a, [*pair.spans_a, *(link.a for link in pair.links)], pair.words_a, where=pair.source)
+    b = given(pair.text_b, [*pair.spans_b, *(link.b for link in pair.links)], pair.words_b, where=pair.source)
+    refuse_long(a, b, pair.source)
+    return GivenLinks(a, b, tuple((link.a, link.b, link.score) for link in pair.links))
+
+
+def _sides(found: Explanation, carried: Carried) -> tuple[ExplainedText, ExplainedText]:
+    single = [link for link in found.links if _is_word(link.a) and _is_word(link.b)]
+    chances = [link.chance for link in found.links]
+    return (
+        _side(
+            found.a, found.matched_a, {link.a[0] for link in single}, found.odd_a,
+            _phrases(found.a, found.matched_a, found.blocks_a, found.strengths_a, carried.a, chances),
+        ),
+        _side(
+            found.b, found.matched_b, {link.b[0] for link in single}, found.odd_b,
+            _phrases(found.b, found.matched_b, found.blocks_b, found.strengths_b, carried.b, chances),
+        ),
+    )  # fmt: skip
+
+
+def _side(
+    text: Phrases,
+    matched: Sequence[float],
+    linked: set[int],
+    odd: Span | None,
+    phrases: tuple[ExplainedPhrase, ...],
+) -> ExplainedText:
+    words = tuple(
+        ExplainedWord(start, end, matched[place], place in linked)
+        for place, (start, end) in enumerate(text.words)
+    )
+    return ExplainedText(text.text, words, phrases, odd)
+
+
+def _phrases(
+    text: Phrases,
+    matched: Sequence[float],
+    blocks: Sequence[Block],
+    strengths: Sequence[float | None],
+    carried: Sequence[float | None],
+    chances: Sequence[float | None],
+) -> tuple[ExplainedPhrase, ...]:
+    return tuple(
+        ExplainedPhrase(
+            span=block.span,
+            start=text.words[block.span[0]][0],
+            end=text.words[block.span[1] - 1][1],
+            text=text.said(block.span),
+            match=round(sum(matched[slice(*block.span)]) / (block.span[1] - block.span[0]), 4),
+            partner=block.partner,
+            strength=strength,
+            chance=None if block.link is None else chances[block.link],
+            carries=carries,
+        )
+        for block, strength, carries in zip(blocks, strengths, carried, strict=True)
+    )
+
+
+def _notes(text: ExplainedText, side: str) -> Iterator[str]:
+    if not text.phrases:
+        yield f"the {side} text has no phrase: it holds nothing but marks"
+    elif len(text.phrases) == 1:
+        yield (
+            f"the {side} text is one phrase: without it nothing is left to score, "
+            "so what it carries is not measured"
+        )
+
+
+def _is_word(span: Span) -> bool:
+    return span[1] - span[0] == 1

@@ -1,0 +1,130 @@
+"""Phrases taught to an encoder (seed 003): which spans of two texts say the same, before it is fine-tuned.
+
+    joint       [CLS] s [SEP] t [SEP] → h        spans of both texts from one encoding, h_1 for the sentences
+    two-tower   s → h, u    t → h, v             spans from texts encoded apart, (u, v) for the sentences
+
+    elaborate   max over a span     [h_s; h_t; h_s*h_t; |h_s−h_t|]
+    simple      mean over a span    [h_s; h_t]
+
+    phrases     dropout → Linear → paraphrase, random, in-paraphrase
+    sentences   dropout → Linear → random, paraphrase
+
+The heads are thrown away: what is left is an encoder of the same size, to be fine-tuned like any other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from likewise.encoders.sentence import embedding_width
+from likewise.errors import ModelError, UsageError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+Learns = Literal["both", "phrases", "sentences", "binary-phrases"]
+Features = Literal["elaborate", "simple"]
+
+# The classes of a phrase pair by number; the binary task has the first and the last.
+PHRASE_CLASSES = ("paraphrase", "random", "in-paraphrase")
+PARAPHRASE, RANDOM, WITHIN = range(3)
+_PARTS = {"elaborate": 4, "simple": 2}
+
+
+class InjectionModel(nn.Module):
+    """An encoder with the two heads it is taught by."""
+
+    def __init__(
+        self,
+        encoder: SentenceTransformer,
+        *,
+        learns: Learns = "both",
+        features: Features = "elaborate",
+        two_tower: bool = False,
+        dropout: float = 0.2,
+        max_length: int = 128,
+    ) -> None:
+        super().__init__()
+        if two_tower and features == "simple":
+            raise UsageError(
+                "simple features of texts that were encoded apart cannot say how the two relate: "
+                'take features = "elaborate", or encode both together (two_tower = false)'
+            )
+        self.encoder, self.learns, self.features, self.two_tower = encoder, learns, features, two_tower
+        self.max_length = (
+            min(max_length, int(encoder.max_seq_length or max_length)) if two_tower else max_length
+        )
+        transformer = getattr(encoder[0], "auto_model", None)
+        if transformer is None:
+            raise ModelError("phrases are taught to a transformer; this encoder is none: choose another")
+        width = int(transformer.config.hidden_size)
+        self.dropout = nn.Dropout(dropout)
+        self.heads = nn.ModuleDict()
+        if learns != "sentences":
+            classes = 2 if learns == "binary-phrases" else len(PHRASE_CLASSES)
+            self.heads["phrases"] = nn.Linear(_PARTS[features] * width, classes)
+        if learns in ("both", "sentences"):
+            sentence = _PARTS["elaborate"] * embedding_width(encoder) if two_tower else width
+            self.heads["sentences"] = nn.Linear(sentence, 2)
+        self.to(encoder.device)
+
+    @property
+    def draws_random(self) -> bool:
+        """Whether pairs of texts that do not belong together are shown."""
+        return self.learns != "binary-phrases"
+
+    def forward(
+        self,
+        inputs: dict[str, Tensor],
+        spans: dict[str, Tensor],
+        phrase_labels: Tensor,
+        sentence_labels: Tensor,
+    ) -> dict[str, Tensor]:
+        """The loss of a step, and the answers of both heads.
+
+        `spans` holds the pieces of the first and the second span of each phrase pair, flat over the batch
+        (`a`, `b`), and how many each span has (`a_sizes`, `b_sizes`).
+        """
+        states, sentences = self._encode(inputs)
+        losses, found = [], {}
+        if "phrases" in self.heads and len(phrase_labels):
+            scores = self.heads["phrases"](self.dropout(self._phrase_features(states, spans)))
+            labels = (phrase_labels > 0).long() if self.learns == "binary-phrases" else phrase_labels
+            losses.append(functional.cross_entropy(scores, labels))
+            found["phrases"] = scores
+        if "sentences" in self.heads:
+            scores = self.heads["sentences"](self.dropout(sentences))
+            losses.append(functional.cross_entropy(scores, sentence_labels))
+            found["sentences"] = scores
+        # A batch without any phrase still owes a gradient to processes that train side by side.
+        idle = 0.0 * torch.stack([p.sum() for p in self.heads.parameters()]).sum()
+        return {"loss": torch.stack([*losses, idle]).sum(), **found}
+
+    def _encode(self, inputs: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        """States of all pieces, and what the sentences are judged by, B rows."""
+        if not self.two_tower:
+            states = self.encoder[0].auto_model(**inputs).last_hidden_state
+            return states.float(), states[:, 0].float()
+        found = self.encoder(dict(inputs))
+        u, v = found["sentence_embedding"].float().chunk(2)
+        return found["token_embeddings"].float(), pair_features(u, v, "elaborate")
+
+    def _phrase_features(self, states: Tensor, spans: dict[str, Tensor]) -> Tensor:
+        how = "max" if self.features == "elaborate" else "mean"
+        flat = states.reshape(-1, states.shape[-1])
+        a, b = (pool_spans(flat, spans[side], spans[f"{side}_sizes"], how) for side in "ab")
+        return pair_features(a, b, self.features)
+
+
+def pool_spans(flat: Tensor, places: Tensor, sizes: Tensor, how: str) -> Tensor:
+    """One vector per span: the max or mean over its pieces, given one span after the other; P×d."""
+    return torch.segment_reduce(flat[places], how, lengths=sizes, unsafe=True)
+
+
+def pair_features(a: Tensor, b: Tensor, features: Features) -> Tensor:
+    """What a head reads of two vectors."""
+    return torch.cat([a, b] if features == "simple" else [a, b, a * b, (a - b).abs()], dim=-1)

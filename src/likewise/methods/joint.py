@@ -1,0 +1,118 @@
+"""Fine-tuning of a joint encoder: one text, or two read as one input, and one relation answered.
+
+    [CLS] a [SEP] b [SEP] → transformer → its own pooling of the first piece → Linear
+    graded relation    one output, squared error on the relation's own scale
+    labels             one output per label, cross-entropy
+
+The network is transformers' stock sequence classifier, so what is saved loads with `CrossEncoder` and with
+`AutoModelForSequenceClassification`. A transformer without segment ids (MPNet) tells the texts apart by the
+separators between them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from likewise.encoders.resolve import resolve
+from likewise.encoders.sentence import loading, refuse_pickles
+from likewise.errors import ModelError
+from likewise.records import Relation
+
+# How `CrossEncoder` is told to leave one output as it is: the relation's own scale, not a sigmoid of it.
+_PLAIN_OUTPUT = {"activation_fn": "torch.nn.modules.linear.Identity"}
+
+
+class JointModel(nn.Module):
+    """A stock sequence classifier that answers one relation."""
+
+    def __init__(
+        self, encoder: Any, tokenizer: Any, relation: Relation, *, texts: int = 2, max_length: int = 128
+    ) -> None:
+        super().__init__()
+        self.encoder: Any = encoder
+        self.tokenizer, self.relation = tokenizer, relation
+        self.texts, self.max_length = texts, max_length
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """The one relation it answers."""
+        return (self.relation,)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return next(self.parameters()).device
+
+    def forward(self, inputs: dict[str, Tensor], targets: Tensor) -> dict[str, Tensor]:
+        """The loss of a step."""
+        found = self.encoder(**inputs).logits.float()
+        if self.relation.kind == "graded":
+            return {"loss": functional.mse_loss(found[:, 0], targets)}
+        return {"loss": functional.cross_entropy(found, targets.long())}
+
+    def target(self, value: object) -> float:
+        """A gold value as the loss reads it: a number on its scale, or the number of its label."""
+        return float(str(value)) if self.relation.kind == "graded" else self.relation.labels.index(str(value))
+
+    def read(self, outputs: NDArray[np.float32]) -> NDArray[np.float64] | list[str]:
+        """Outputs B×C as answers: numbers inside the relation's range, or labels."""
+        if self.relation.kind == "graded":
+            return np.clip(outputs[:, 0].astype(np.float64), self.relation.lo, self.relation.hi)
+        return [self.relation.labels[int(place)] for place in outputs.argmax(axis=1)]
+
+    def cut(self, rows: Sequence[Sequence[str]]) -> list[dict[str, list[int]]]:
+        """Each row's texts as one input; of two that are too long the longer one is cut first."""
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        found = self.tokenizer(*columns, truncation=True, max_length=self.max_length)
+        names = [name for name in self.tokenizer.model_input_names if name in found]
+        return [{name: found[name][row] for name in names} for row in range(len(rows))]
+
+    def batch(self, inputs: Sequence[dict[str, list[int]]]) -> dict[str, Tensor]:
+        """Inputs as padded tensors."""
+        names = inputs[0].keys()
+        padded = self.tokenizer.pad(
+            {name: [one[name] for one in inputs] for name in names}, return_tensors="pt"
+        )
+        return dict(padded)
+
+
+def load_joint(
+    name: str | os.PathLike[str],
+    relation: Relation,
+    *,
+    texts: int = 2,
+    max_length: int = 128,
+    device: str | None = None,
+) -> JointModel:
+    """A checkpoint as a joint encoder; a head for the relation is begun unless the checkpoint has one."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    where = resolve(name)
+    if os.path.isdir(where):
+        refuse_pickles(Path(where))
+    outputs = 1 if relation.kind == "graded" else len(relation.labels)
+    labels = relation.labels or (relation.name,)
+    options: dict[str, Any] = {
+        "num_labels": outputs,
+        "id2label": dict(enumerate(labels)),
+        "label2id": {label: number for number, label in enumerate(labels)},
+        "use_safetensors": True,
+        "trust_remote_code": False,
+    }
+    tokenizer = loading(where, lambda: AutoTokenizer.from_pretrained(where, trust_remote_code=False))
+    network = loading(where, lambda: AutoModelForSequenceClassification.from_pretrained(where, **options))
+    if tokenizer.pad_token is None:
+        raise ModelError(f"{where}: its tokenizer cannot pad texts; choose another checkpoint")
+    if outputs == 1:
+        network.config.sentence_transformers = dict(_PLAIN_OUTPUT)
+    model = JointModel(network.float(), tokenizer, relation, texts=texts, max_length=max_length)
+    return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))

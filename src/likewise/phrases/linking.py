@@ -1,0 +1,106 @@
+"""Pairs of texts to pairs with phrase links: phrases found, aligned, written down in the plain format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from likewise.data.links import Link, LinkedPair
+from likewise.errors import DataError, Problem
+from likewise.phrases.aligner import MAX_WORDS, Aligner
+from likewise.phrases.spans import Phraser, Phrases
+
+# Pairs that are looked at together: each of their distinct texts is encoded once.
+WINDOW = 128
+# Their words' states are held together; beyond this a window is cut.
+WORD_BUDGET = 20_000
+
+Item = TypeVar("Item")
+
+
+class Asked(NamedTuple):
+    """Two texts, and where they stand: `source` is named in errors, `id` goes into a corpus of links."""
+
+    a: str
+    b: str
+    source: str = ""
+    id: str | None = None
+
+
+# Two texts and the phrases of each.
+Phrased = tuple[Asked, Phrases, Phrases]
+
+
+def link_pairs(
+    pairs: Iterable[LinkedPair],
+    phraser: Phraser,
+    aligner: Aligner,
+    *,
+    by: str,
+    progress: Callable[[int], None] | None = None,
+) -> Iterator[LinkedPair]:
+    """Pairs with their links, in the order given; an aligned pair keeps what it has."""
+    for group in cut(pairs, WINDOW):
+        bare = [Asked(one.text_a, one.text_b, one.source, one.id) for one in group if not one.aligned]
+        found = align_pairs(bare, phraser, aligner, by=by)
+        yield from (one if one.aligned else next(found) for one in group)
+        if progress is not None:
+            progress(len(group))
+
+
+def align_pairs(
+    pairs: Iterable[Asked], phraser: Phraser, aligner: Aligner, *, by: str
+) -> Iterator[LinkedPair]:
+    """Our links of pairs in the plain format: `score` is a link's strength, `by` who linked them."""
+    for window in phrased(pairs, phraser):
+        aligned = aligner([(a, b) for _, a, b in window])
+        for (asked, a, b), found in zip(window, aligned, strict=True):
+            yield LinkedPair(
+                text_a=asked.a,
+                text_b=asked.b,
+                words_a=a.words,
+                words_b=b.words,
+                links=tuple(Link(link.a, link.b, link.strength) for link in found.links),
+                spans_a=a.spans,
+                spans_b=b.spans,
+                source=asked.source,
+                id=asked.id,
+                by=f"{by}, phrases by {phraser.name}",
+            )
+
+
+def phrased(pairs: Iterable[Asked], phraser: Phraser) -> Iterator[list[Phrased]]:
+    """Pairs with their phrases, as many at once as the word budget holds, one at least."""
+    for group in cut(pairs, WINDOW):
+        texts = list(dict.fromkeys(text for asked in group for text in asked[:2]))
+        found = dict(zip(texts, phraser(texts), strict=True))
+        window: list[Phrased] = []
+        held = 0
+        for asked in group:
+            a, b = found[asked.a], found[asked.b]
+            refuse_long(a, b, asked.source)
+            words = len(a.words) + len(b.words)
+            if window and held + words > WORD_BUDGET:
+                yield window
+                window, held = [], 0
+            window.append((asked, a, b))
+            held += words
+        yield window
+
+
+def cut(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Groups of so many, the last one of what is left."""
+    waiting = iter(items)
+    while group := list(islice(waiting, size)):
+        yield group
+
+
+def refuse_long(a: Phrases, b: Phrases, source: str) -> None:
+    """Stop at a text that the aligner would refuse, and say where it stands."""
+    for side, phrases in zip(("first", "second"), (a, b), strict=True):
+        if len(phrases.words) > MAX_WORDS:
+            what = (
+                f"the {side} text has {len(phrases.words):,} words, at most {MAX_WORDS:,} are aligned at once"
+            )
+            raise DataError([Problem(source or "pair", what, "cut it into sentences or paragraphs")])

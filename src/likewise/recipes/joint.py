@@ -1,0 +1,123 @@
+"""A stage that fine-tunes a joint encoder on rated or labelled rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from likewise.errors import DataError, Problem, RecipeError
+from likewise.evaluation.metrics import compute
+from likewise.methods.joint import JointModel, load_joint
+from likewise.predict import JointPredictor
+from likewise.recipes.build import build_relations, build_settings
+from likewise.recipes.devscore import DevSet
+from likewise.recipes.runfiles import Place, stage_report
+from likewise.recipes.schema import Recipe
+from likewise.recipes.schema_stages import JointStageSpec
+from likewise.recipes.stages import StageData, stage_relations
+from likewise.records import Relation
+
+if TYPE_CHECKING:
+    from likewise.recipes.run import RunContext
+
+
+def start_joint(recipe: Recipe, stage: JointStageSpec, data: StageData, *, device: str | None) -> JointModel:
+    """The model before its first step; it reads as many texts as the rows hold."""
+    [relation] = stage_relations(recipe, stage).values()
+    texts = len(data.train[0].texts)
+    if recipe.encoder.kind != "pretrained":
+        found = f"kind {recipe.encoder.kind!r} is no transformer, which alone reads two texts as one"
+        raise RecipeError([Problem("encoder.kind", found, "name a checkpoint (encoder.name)")])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        return load_joint(
+            recipe.encoder.name, relation, texts=texts, max_length=stage.max_length, device=device
+        )
+
+
+def joint_plan_lines(
+    recipe: Recipe, number: int, stage: JointStageSpec, model: JointModel, data: StageData
+) -> list[str]:
+    """What the stage will do, said before it does it."""
+    from likewise.training.preparing import plan
+
+    steps = plan(model, data.train, build_settings(stage, seed=recipe.seed), data.weights)
+    dev = ", ".join(f"{entry.name} {len(entry.records):,}" for entry in data.dev) or "none"
+    what = "pairs read as one input" if model.texts == 2 else "texts"
+    return [
+        f"stage {number} {stage.name}".rstrip() + f": {steps.pairs:,} {what}, dev {dev}",
+        f"  learns {model.relation.name} ({model.relation.scale})",
+        f"  {steps.steps:,} steps, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
+        f"{stage.optimiser} at {stage.learning_rate:g}, seed {recipe.seed}",
+        *(f"  {line}" for line in data.leakage),
+    ]
+
+
+def run_joint(
+    recipe: Recipe, stage: JointStageSpec, data: StageData, place: Place, context: RunContext
+) -> tuple[JointModel, list[dict[str, Any]]]:
+    """Fine-tune on a stage's rows."""
+    from likewise.training.fit import fit
+
+    model = start_joint(recipe, stage, data, device=context.device)
+    for line in joint_plan_lines(recipe, 0, stage, model, data):
+        context.tell(line)
+    report = fit(
+        model,
+        data.train,
+        settings=build_settings(
+            stage,
+            seed=recipe.seed,
+            device=context.device,
+            precision=context.precision,
+            trackers=context.trackers,
+        ),
+        weights=data.weights,
+        evaluate=joint_scorer(data.dev, model.relation, precision=context.precision) if data.dev else None,
+        metric="score",
+        emit=context.emit,
+        resumable=place.resumable,
+        **place.options(0),
+    )
+    return model, [stage_report(stage.name or "stage 0", report, data)]
+
+
+def joint_scorer(
+    sets: Sequence[DevSet], relation: Relation, *, precision: str
+) -> Callable[[JointModel], dict[str, float]]:
+    """A function of the model that gives its metric on each dev set, and their mean as `score`."""
+    rated = [
+        (entry.name, [record for record in entry.records if record.values.get(relation.name) is not None])
+        for entry in sets
+    ]
+    if not any(rows for _, rows in rated):
+        names = ", ".join(entry.name for entry in sets)
+        raise DataError(
+            [Problem(names, f"no dev row has a value for {relation.name}", "give other dev rows")]
+        )
+
+    def evaluate(model: JointModel) -> dict[str, float]:
+        training = model.training
+        predictor = JointPredictor(model, precision=precision)
+        numbers = {}
+        for name, rows in rated:
+            if rows:
+                gold = [record.values[relation.name] for record in rows]
+                found = predictor.answers([record.texts for record in rows])
+                numbers[f"{relation.metric} {relation.name} {name}"] = compute(relation.metric, gold, found)  # type: ignore[arg-type]
+        model.train(training)
+        return {"score": float(np.mean(list(numbers.values()))), **numbers}
+
+    return evaluate
+
+
+def check_joint(recipe: Recipe) -> None:
+    """Refuse a relation that a joint encoder cannot answer, before anything is read."""
+    for name, relation in build_relations(recipe).items():
+        if relation.kind == "ordered":
+            raise RecipeError(
+                [Problem(f"relation.{name}.kind", "labels with an order", 'use "graded" or "classes"')]
+            )

@@ -1,0 +1,271 @@
+"""Paraphrases to steps: their phrases, and phrases that are none, drawn anew each epoch.
+
+    a pair itself       every link is a paraphrase; beside it the same phrase of the first text with another
+                        phrase of the second (in-paraphrase)
+    with another text   every phrase of the first text beside a phrase of a text that says something else
+
+What is drawn depends on (seed, epoch, pair) alone, so a resumed run draws the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import Dataset, Sampler
+
+from likewise.data.batching import training_batches
+from likewise.errors import DataError
+from likewise.methods.injection import PARAPHRASE, RANDOM, WITHIN, InjectionModel
+from likewise.phrases.joined import Joined, Joiner, PiecePair, PieceText
+from likewise.training.settings import FitSettings
+
+# Which epoch's draw, which pair, and whether it is shown with another text.
+Item = tuple[int, int, bool]
+Negatives = Literal["uniform", "near"]
+# The draw that dev sees: the same whenever it looks.
+DEV_EPOCH = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Two texts and phrase pairs of theirs: numbers of phrases, k×2, and the class of each."""
+
+    a: PieceText
+    b: PieceText
+    phrases: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    paraphrase: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseRows:
+    """The pairs of a run as pieces, and how negatives are drawn for them."""
+
+    pairs: Sequence[PiecePair]
+    seed: int
+    negatives: Negatives = "uniform"
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def draw(self, item: Item) -> Drawn:
+        """One example: a pair with its phrases, or its first text with another pair's second."""
+        epoch, row, random = item
+        rng = np.random.default_rng([self.seed, epoch, row, int(random)])
+        pair = self.pairs[row]
+        if random:
+            return _beside(pair.a, self._other(row, rng).b, rng)
+        within = draw_within(pair, rng, near=self.negatives == "near")
+        labels = np.array([PARAPHRASE] * len(pair.links) + [WITHIN] * len(within), dtype=np.int64)
+        return Drawn(pair.a, pair.b, np.concatenate([pair.links, within]), labels, paraphrase=True)
+
+    def _other(self, row: int, rng: np.random.Generator) -> PiecePair:
+        """Another pair; one of the same first text, which would be a paraphrase, is not taken."""
+        mine = {self.pairs[row].a.text, self.pairs[row].b.text}
+        for _ in range(100):
+            other = self.pairs[int(rng.integers(len(self.pairs)))]
+            if not {other.a.text, other.b.text} & mine:
+                return other
+        raise DataError("every pair shares a text with every other: there is no random pair to draw")
+
+
+def _beside(a: PieceText, b: PieceText, rng: np.random.Generator) -> Drawn:
+    count = len(a.phrases) if len(b.phrases) else 0
+    seconds = rng.integers(len(b.phrases), size=count) if count else np.zeros(0, dtype=np.int64)
+    phrases = np.stack([np.arange(count), seconds], axis=1).astype(np.int64)
+    return Drawn(a, b, phrases, np.full(count, RANDOM, dtype=np.int64), paraphrase=False)
+
+
+def draw_within(pair: PiecePair, rng: np.random.Generator, *, near: bool = False) -> NDArray[np.int64]:
+    """For every link its first phrase with a phrase of the second text that it is not linked with.
+
+    `near` draws among those that overlap the right one, where there are any: its parts and what holds it.
+    """
+    found = []
+    linked: dict[int, set[int]] = {}
+    for first, second in pair.links.tolist():
+        linked.setdefault(first, set()).add(second)
+    for first, second in pair.links.tolist():
+        free = np.setdiff1d(np.arange(len(pair.b.phrases)), list(linked[first]))
+        if near:
+            start, end = pair.b.phrases[second]
+            close = free[(pair.b.phrases[free, 0] < end) & (pair.b.phrases[free, 1] > start)]
+            free = close if len(close) else free
+        if len(free):
+            found.append((first, int(free[rng.integers(len(free))])))
+    return np.array(found, dtype=np.int64).reshape(-1, 2)
+
+
+def fitting(pairs: Sequence[PiecePair], joiner: Joiner, max_length: int) -> list[PiecePair]:
+    """The pairs that are short enough: cutting one would cut phrases off."""
+    return [p for p in pairs if len(p.a.ids) + len(p.b.ids) + joiner.markers <= max_length]
+
+
+class PhraseDataset(Dataset[Item]):
+    """Addresses of examples."""
+
+    def __init__(self, rows: PhraseRows) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows.pairs)
+
+    def __getitem__(self, item: Item) -> Item:  # type: ignore[override]
+        return item
+
+
+class PhraseSampler(Sampler[list[Item]]):
+    """The steps of an epoch: every pair, and once more with another text unless none are wanted."""
+
+    def __init__(
+        self,
+        pairs: Sequence[PiecePair],
+        settings: FitSettings,
+        *,
+        random: bool,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        sizes = [len(pair.a.ids) + len(pair.b.ids) for pair in pairs]
+        self._lengths = sizes * 2 if random else sizes
+        self._pairs, self._settings = len(sizes), settings
+        self._rank, self._world, self._epoch = rank, world, 0
+
+    def _batches(self, epoch: int) -> list[list[int]]:
+        chosen = self._settings
+        return training_batches(
+            self._lengths,
+            batch_size=chosen.batch_size,
+            seed=chosen.seed,
+            epoch=epoch,
+            order=chosen.order,
+            token_budget=chosen.token_budget,
+        )
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch that the next iteration walks through."""
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self._batches(0))
+
+    def __iter__(self) -> Iterator[list[Item]]:
+        for rows in self._batches(self._epoch):
+            mine = rows[self._rank :: self._world] or rows[:1]
+            yield [(self._epoch, row % self._pairs, row >= self._pairs) for row in mine]
+
+
+class PhraseCollate:
+    """Examples → InjectionModel.forward's arguments."""
+
+    def __init__(self, rows: PhraseRows, joiner: Joiner, model: InjectionModel) -> None:
+        self._rows, self._joiner = rows, joiner
+        self._two_tower, self._max_length = model.two_tower, model.max_length
+
+    def __call__(self, items: Sequence[Item]) -> dict[str, Any]:
+        drawn = [self._fit(self._rows.draw(item)) for item in items]
+        inputs, starts = self._inputs(drawn)
+        padded = self._joiner.batch(inputs)
+        width = padded["input_ids"].shape[1]
+        flat: dict[str, list[NDArray[np.int64]]] = {"a": [], "b": []}
+        for number, one in enumerate(drawn):
+            for side, column, text in (("a", 0, one.a), ("b", 1, one.b)):
+                row, start = starts[side][number]
+                flat[side].append(text.phrases[one.phrases[:, column]] + (row * width + start))
+        spans: dict[str, torch.Tensor] = {}
+        for side, runs in flat.items():
+            places, sizes = _unroll(np.concatenate(runs))
+            spans |= {side: torch.from_numpy(places), f"{side}_sizes": torch.from_numpy(sizes)}
+        return {
+            "inputs": padded,
+            "spans": spans,
+            "phrase_labels": torch.from_numpy(np.concatenate([one.labels for one in drawn])),
+            "sentence_labels": torch.tensor([int(one.paraphrase) for one in drawn]),
+        }
+
+    def _inputs(self, drawn: Sequence[Drawn]) -> tuple[list[Joined], dict[str, list[tuple[int, int]]]]:
+        """The inputs of a batch, and for each example the input and the piece where either text starts."""
+        if not self._two_tower:
+            inputs = [self._joiner.join(one.a.ids, one.b.ids) for one in drawn]
+            sides = {
+                side: [(row, one.starts[number]) for row, one in enumerate(inputs)]
+                for number, side in enumerate("ab")
+            }
+            return inputs, sides
+        inputs = [self._joiner.join(ids) for ids in [d.a.ids for d in drawn] + [d.b.ids for d in drawn]]
+        starts = [(row, one.starts[0]) for row, one in enumerate(inputs)]
+        return inputs, {"a": starts[: len(drawn)], "b": starts[len(drawn) :]}
+
+    def _fit(self, drawn: Drawn) -> Drawn:
+        """Two texts that were drawn together may be too long together: the second is cut, and its phrases."""
+        room = self._max_length - self._joiner.markers - len(drawn.a.ids)
+        if self._two_tower or len(drawn.b.ids) <= room:
+            return drawn
+        kept = drawn.b.phrases[drawn.phrases[:, 1], 1] <= room
+        short = replace(drawn.b, ids=drawn.b.ids[:room])
+        return replace(drawn, b=short, phrases=drawn.phrases[kept], labels=drawn.labels[kept])
+
+
+def _unroll(runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Every place of half-open runs one after the other, and how many each has."""
+    sizes = runs[:, 1] - runs[:, 0]
+    before = np.cumsum(sizes) - sizes
+    places = np.arange(sizes.sum()) - np.repeat(before - runs[:, 0], sizes)
+    return places.astype(np.int64), sizes.astype(np.int64)
+
+
+@torch.inference_mode()
+def phrase_accuracy(
+    model: InjectionModel, rows: PhraseRows, joiner: Joiner, *, batch_size: int = 100, precision: str = "fp32"
+) -> dict[str, float]:
+    """Shares of right answers on held-out pairs, with negatives that are always the same draw.
+
+    `score` is the phrases' accuracy, or the sentences' where no phrases are learnt.
+    """
+    from likewise.encoders.sentence import autocast_settings
+
+    settings = FitSettings(batch_size=batch_size, order="length")
+    sampler = PhraseSampler(rows.pairs, settings, random=model.draws_random)
+    sampler.set_epoch(DEV_EPOCH)
+    collate = PhraseCollate(rows, joiner, model)
+    right: dict[str, list[bool]] = {}
+    training = model.training
+    model.eval()
+    device = str(model.encoder.device)
+    for items in sampler:
+        batch = _to(collate(items), device)
+        with torch.autocast(**autocast_settings(precision, device)):
+            found = model(**batch)
+        _count(model, batch, found, right)
+    model.train(training)
+    numbers = {name: float(np.mean(hits)) for name, hits in right.items()}
+    return {"score": numbers.get("phrases", numbers.get("sentences", 0.0)), **numbers}
+
+
+def _count(
+    model: InjectionModel, batch: dict[str, Any], found: dict[str, Any], right: dict[str, list[bool]]
+) -> None:
+    from likewise.methods.injection import PHRASE_CLASSES
+
+    if "sentences" in found:
+        hits = (found["sentences"].argmax(-1) == batch["sentence_labels"]).tolist()
+        right.setdefault("sentences", []).extend(hits)
+    if "phrases" in found:
+        labels, answers = batch["phrase_labels"], found["phrases"].argmax(-1)
+        if model.learns == "binary-phrases":
+            answers = answers * WITHIN
+        hits = (answers == labels).tolist()
+        right.setdefault("phrases", []).extend(hits)
+        for label, hit in zip(labels.tolist(), hits, strict=True):
+            right.setdefault(f"phrases {PHRASE_CLASSES[label]}", []).append(hit)
+
+
+def _to(batch: Any, device: str) -> Any:
+    if isinstance(batch, dict):
+        return {name: _to(value, device) for name, value in batch.items()}
+    return batch.to(device)

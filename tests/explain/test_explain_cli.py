@@ -1,0 +1,223 @@
+"""`likewise explain` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from likewise.data.links import read_links
+
+PAIR = ("The old man plays guitar in the park.", "A woman reads one book near the river.")
+
+
+def call(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own."""
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "COLUMNS": "100", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "likewise", "explain", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, **options)
+
+
+@pytest.fixture
+def explain(here, tiny_encoder):
+    """The verb in this process, by the tiny encoder and the rules."""
+    return lambda *more: here(
+        "explain", *more, "--model", tiny_encoder, "--phrases", "rules", "--device", "cpu"
+    )
+
+
+def test_two_texts_in_a_process_of_their_own(tiny_encoder, tmp_path):
+    options = ("--model", tiny_encoder, "--phrases", "rules", "--device", "cpu")
+    plain = call(*PAIR, *options, cwd=tmp_path)
+    assert plain.returncode == 0, plain.stderr
+    lines = plain.stdout.splitlines()
+    assert lines[0].endswith("similarity, on -1..1, from the cosine")
+    assert {"strength", "chance"} <= set(plain.stdout.split())
+    assert "least matched in the first text" in plain.stdout
+    assert "\x1b[" not in plain.stdout
+    told = call(*PAIR, *options, "--json", "--html", "page.html", cwd=tmp_path)
+    document = json.loads(told.stdout)
+    assert document["a"]["text"] == PAIR[0]
+    for phrase in document["a"]["phrases"]:
+        assert phrase["text"] in lines[2]
+    assert (tmp_path / "page.html").read_text(encoding="utf8").startswith("<!doctype html>")
+    assert "1 pair explained: page.html" in told.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "jsonl.gz", "parquet"])
+def test_a_file_becomes_a_corpus_of_links(explain, tmp_path, ending):
+    from likewise.data import TableWriter
+
+    rows = [{"id": n, "premise": f"a man {n}", "hypothesis": "the man plays"} for n in range(5)]
+    with TableWriter(tmp_path / f"in.{ending}", list(rows[0])) as writer:
+        for row in rows:
+            writer.write_row(row)
+    code, said = explain(f"in.{ending}", "--output", "aligned.jsonl.gz")
+    assert code == 0, said
+    assert "texts from columns 'premise' and 'hypothesis'" in said
+    assert "5 pairs aligned: aligned.jsonl.gz (phrases by rules)" in said
+    found = list(read_links(tmp_path / "aligned.jsonl.gz"))
+    assert [pair.id for pair in found] == ["0", "1", "2", "3", "4"]
+    assert all("phrases by rules" in pair.by for pair in found)
+    assert all(0 <= link.score <= 1 for pair in found for link in pair.links)
+
+
+def test_a_file_is_told_line_by_line_or_as_a_page(explain, tmp_path, monkeypatch):
+    monkeypatch.setattr("likewise.cli.explain.PAGE_LIMIT", 2)
+    rows = "".join(f"the dog {n},a cat\n" for n in ("one", "two", "three"))
+    (tmp_path / "p.csv").write_text(f"text_a,text_b\n{rows}", encoding="utf8")
+    code, said = explain("p.csv", "--json", "--html", "p.html")
+    assert code == 0, said
+    documents = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    assert [one["source"] for one in documents] == ["p.csv:2", "p.csv:3", "p.csv:4"]
+    assert "2 pairs explained: p.html; the first 2 only" in said
+    assert (tmp_path / "p.html").read_text(encoding="utf8").count("<article") == 2
+    assert "p.csv:4" in explain("p.csv")[1]
+
+
+def test_links_of_others_are_shown(explain, tmp_path):
+    line = {
+        "text_a": "the old man",
+        "text_b": "a man",
+        "links": [{"a": [1, 3], "b": [1, 2], "score": 3}],
+        "by": "Ann",
+    }
+    (tmp_path / "their.jsonl").write_text(json.dumps(line) + "\n", encoding="utf8")
+    code, said = explain("--links", "their.jsonl")
+    assert code == 0, said
+    assert "links by Ann" in said
+    assert "[the]" in said
+    code, said = explain("--links", "their.jsonl", "--json")
+    assert json.loads(said)["links"][0]["score"] == 3
+    code, said = explain("their.jsonl", "--json")
+    assert "to explain by them: --links their.jsonl" in said
+
+
+WRONG = {
+    "out of bounds": (
+        '"links": [{"a": [0, 9], "b": [0, 1]}]',
+        "their.jsonl:2: links[0].a is [0, 9], outside the 3 words",
+    ),
+    "crossing": (
+        '"links": [], "spans_a": [[0, 2], [1, 3]]',
+        "their.jsonl:2: spans_a holds [0, 2] and [1, 3], which cross",
+    ),
+    "links that cross": (
+        '"links": [{"a": [0, 2], "b": [0, 1]}, {"a": [1, 3], "b": [1, 2]}]',
+        "their.jsonl:2: span 0:2 'the old' crosses",
+    ),
+    "overlapping words": (
+        '"links": [], "words_b": [[0, 2], [1, 3]]',
+        "their.jsonl:2: words_b[1] is [1, 3]",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_links_are_refused_with_file_line_and_remedy(explain, tmp_path, case):
+    fields, expected = WRONG[case]
+    texts = '"text_a": "the old man", "text_b": "a man"'
+    good = f'{{{texts}, "links": []}}\n'
+    (tmp_path / "their.jsonl").write_text(f"{good}{{{texts}, {fields}}}\n", encoding="utf8")
+    code, said = explain("--links", "their.jsonl", "--html", "page.html")
+    assert code == 1
+    assert expected in said
+    assert "; " in said.partition(expected)[2]
+    assert not (tmp_path / "page.html").exists()
+
+
+CALLS = {
+    "nothing": ([], "give two texts in quotes, a file of pairs, or --links FILE"),
+    "one text": (["only one"], "'only one' is no file; for two texts give both"),
+    "missing file": (["missing.csv"], "missing.csv: no such file"),
+    "file and text": (["p.csv", "a text"], "'p.csv' is a file: give two texts in quotes, or one file alone"),
+    "three": (["a", "b", "c"], "3 arguments"),
+    "empty text": (["a", " "], "one of the two texts is empty"),
+    "texts to a corpus": (["a", "b", "--output", "x.jsonl"], "go with a file"),
+    "corpus as a table": (["p.csv", "--output", "x.csv"], "name it .jsonl"),
+    "corpus as a page": (["p.csv", "--output", "x.jsonl", "--html", "x.html"], "--output writes links"),
+    "links and texts": (["a", "b", "--links", "p.csv"], "--links brings its own texts"),
+    "missing links": (["--links", "no.jsonl"], "there is no such file"),
+    "no links": (["--links", "empty.jsonl"], "holds no pair"),
+    "other relation": (
+        ["a", "b", "--relation", "topic"],
+        "does not answer relation 'topic'; it answers similarity",
+    ),
+    "not UTF-8": (["a", "\udcff"], "not UTF-8"),
+    "long text": (["a", "dog " * 1001], "the second text has 1,001 words, at most 1,000"),
+    "no rows": (["head.csv", "--output", "x.jsonl"], "no rows"),
+    "bad row": (["bad.csv", "--output", "x.jsonl"], "bad.csv:3"),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_a_wrong_call_is_one_message_and_leaves_nothing(explain, tmp_path, case):
+    (tmp_path / "p.csv").write_text("text_a,text_b\na man,a dog\n", encoding="utf8")
+    (tmp_path / "head.csv").write_text("text_a,text_b\n", encoding="utf8")
+    (tmp_path / "bad.csv").write_text("text_a,text_b\na man,a dog\n,a dog\n", encoding="utf8")
+    (tmp_path / "empty.jsonl").write_text("", encoding="utf8")
+    before = sorted(tmp_path.iterdir())
+    arguments, expected = CALLS[case]
+    code, said = explain(*arguments)
+    assert code in (1, 2), said
+    assert expected in said
+    assert "Traceback" not in said
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_model_of_word_vectors_is_refused(here, tiny_vectors, tmp_path):
+    from likewise.encoders.words import average_encoder
+
+    average_encoder(tiny_vectors, device="cpu").save(str(tmp_path / "m"), create_model_card=False)
+    code, said = here("explain", "a man", "a dog", "--model", "m", "--device", "cpu")
+    assert code == 1
+    assert "choose another --model" in said
+
+
+def test_rules_stand_in_for_a_parser_and_say_so_once(here, tiny_encoder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    (tmp_path / "p.csv").write_text("a,b\n" + "a man,a dog\n" * 300, encoding="utf8")
+    code, said = here("explain", "p.csv", "--output", "x.jsonl", "--model", tiny_encoder, "--device", "cpu")
+    assert code == 0
+    assert said.count("phrases by rules, since spaCy is not installed; for better ones: pip install") == 1
+
+
+def test_terminal_breaks_no_line_and_moves_no_cursor(explain):
+    code, said = explain("a man\n\x1b[2Jplays", "הכלב 🙂 ישן")
+    assert code == 0
+    assert "\x1b[2J" not in said
+    assert "הכלב" in said
+
+
+def test_an_interrupt_leaves_no_file(tiny_encoder, tmp_path):
+    rows = "".join(f"the dog {n} plays in the park,a cat {n} sleeps\n" for n in range(20_000))
+    (tmp_path / "p.csv").write_text(f"text_a,text_b\n{rows}", encoding="utf8")
+    command = [
+        sys.executable,
+        "-m",
+        "likewise",
+        "explain",
+        "p.csv",
+        "--output",
+        "x.jsonl",
+        "--phrases",
+        "rules",
+    ]
+    process = subprocess.Popen(
+        [*command, "--model", str(tiny_encoder), "--device", "cpu"],
+        cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob(".x.jsonl.*.partial")) and time.monotonic() < deadline:
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert [file.name for file in tmp_path.iterdir()] == ["p.csv"]

@@ -1,0 +1,421 @@
+"""Seed 003: phrases taught to an encoder. Inputs, negatives, losses, a whole run, what is left behind."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import tomli_w
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional
+
+import likewise
+from likewise.data.links import Link, LinkedPair, read_links, split_words, write_links
+from likewise.encoders.sentence import load_encoder
+from likewise.errors import DataError, RecipeError, UsageError
+from likewise.methods.injection import PARAPHRASE, RANDOM, WITHIN, InjectionModel, pool_spans
+from likewise.phrases.aligner import Aligner
+from likewise.phrases.joined import Joiner
+from likewise.phrases.linking import link_pairs
+from likewise.phrases.parsing import phraser
+from likewise.recipes.reading import read_recipe
+from likewise.recipes.schema import parse_recipe
+from likewise.training.injection_steps import (
+    PhraseCollate,
+    PhraseRows,
+    PhraseSampler,
+    draw_within,
+    fitting,
+    phrase_accuracy,
+)
+from likewise.training.settings import FitSettings
+from tests.conftest import WORDS
+
+ACTORS = ["the old man", "a woman", "the child", "one cat", "a new band"]
+DEEDS = [("plays guitar", "is playing a guitar"), ("cooks soup", "is cooking the soup"), ("runs", "is fast")]
+PLACES = ["in the park", "near the river", "on the street", "in a house"]
+
+
+def linked(a: str, b: str, *links: tuple[int, int, int, int]) -> LinkedPair:
+    made = tuple(Link((s, e), (t, f)) for s, e, t, f in links)
+    return LinkedPair(a, b, split_words(a), split_words(b), made)
+
+
+def corpus() -> list[LinkedPair]:
+    """Sixty paraphrases whose links are known."""
+    pairs = []
+    for actor in ACTORS:
+        for first, second in DEEDS:
+            for place in PLACES:
+                n, d, e = len(actor.split()), len(first.split()), len(second.split())
+                a, b = f"{actor} {first} {place}", f"{actor} {second} {place}"
+                p = len(place.split())
+                pairs.append(
+                    linked(a, b, (0, n, 0, n), (n, n + d, n, n + e), (n + d, n + d + p, n + e, n + e + p))
+                )
+    return pairs
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_encoder):
+    return load_encoder(tiny_encoder, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def joiner(encoder):
+    return Joiner(encoder.tokenizer)
+
+
+@given(
+    a=st.lists(st.sampled_from([*WORDS, "zebra", "🙂"]), min_size=1),
+    b=st.lists(st.sampled_from(WORDS), min_size=1),
+)
+def test_joined_as_the_tokenizer_joins(joiner, encoder, a, b):
+    texts = " ".join(a), " ".join(b)
+    whole = encoder.tokenizer(*texts)
+    (ids_a, _), (ids_b, _) = joiner.cut(texts)
+    made = joiner.join(ids_a, ids_b)
+    assert made.ids == whole["input_ids"]
+    if "token_type_ids" in whole:
+        assert made.types == whole["token_type_ids"]
+    owners = whole.sequence_ids(0)
+    for number, start in enumerate(made.starts):
+        if number in owners:
+            assert owners.index(number) == start
+    assert joiner.join(ids_a).ids == encoder.tokenizer(texts[0])["input_ids"]
+    assert joiner.markers == len(whole["input_ids"]) - len(ids_a) - len(ids_b)
+
+
+def test_spans_of_the_second_text_are_found_behind_the_first(joiner, encoder):
+    """METHODS 4.2: first piece of the first word to the last of the last; + [CLS]; + len([CLS] s [SEP])."""
+    pair = linked("the dogs plays", "a cats sings", (0, 2, 0, 2), (2, 3, 2, 3))
+    [pieces] = joiner.pairs([pair])
+    rows = PhraseRows([pieces], seed=1)
+    model = InjectionModel(encoder)
+    batch = PhraseCollate(rows, joiner, model)([(0, 0, False)])
+    ids = batch["inputs"]["input_ids"][0].tolist()
+    tokens = encoder.tokenizer.convert_ids_to_tokens(ids)
+    sizes = batch["spans"]["b_sizes"].tolist()
+    first = batch["spans"]["b"].tolist()[: sizes[0]]
+    assert [tokens[place] for place in first] == ["a", "cat", "##s"]
+    assert [tokens[p] for p in batch["spans"]["a"].tolist()[:3]] == ["the", "dog", "##s"]
+
+
+def test_spans_lie_in_their_own_row_when_texts_are_encoded_apart(joiner, encoder):
+    pairs = joiner.pairs(corpus()[:3])
+    batch = PhraseCollate(PhraseRows(pairs, 1), joiner, InjectionModel(encoder, two_tower=True))(
+        [(0, row, False) for row in range(3)]
+    )
+    flat = batch["inputs"]["input_ids"].reshape(-1)
+    assert len(batch["inputs"]["input_ids"]) == 6
+    width = batch["inputs"]["input_ids"].shape[1]
+    rows = {side: set((batch["spans"][side] // width).tolist()) for side in "ab"}
+    assert rows == {"a": {0, 1, 2}, "b": {3, 4, 5}}
+    markers = {encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id, encoder.tokenizer.pad_token_id}
+    assert not markers & set(flat[torch.cat([batch["spans"]["a"], batch["spans"]["b"]])].tolist())
+
+
+def test_negatives_never_are_what_is_linked(joiner):
+    """METHODS, Appendix C 10."""
+    pairs = joiner.pairs(corpus())
+    for seed in range(5):
+        for pair in pairs[:10]:
+            gold = set(map(tuple, pair.links.tolist()))
+            for near in (False, True):
+                drawn = draw_within(pair, np.random.default_rng(seed), near=near)
+                assert len(drawn) == len(pair.links)
+                assert not gold & set(map(tuple, drawn.tolist()))
+                assert drawn[:, 0].tolist() == pair.links[:, 0].tolist()
+
+
+def test_near_negatives_overlap_the_right_phrase(joiner):
+    [pair] = joiner.pairs(corpus()[:1])
+    drawn = draw_within(pair, np.random.default_rng(1), near=True)
+    for (_, wrong), (_, right) in zip(drawn, pair.links, strict=True):
+        (s, e), (t, f) = pair.b.phrases[wrong], pair.b.phrases[right]
+        assert s < f
+        assert t < e
+
+
+def test_classes_are_counted_as_configured(joiner):
+    """A pair: each link once and once with another phrase. With another text: every phrase of the first."""
+    pairs = joiner.pairs(corpus())
+    rows = PhraseRows(pairs, seed=3)
+    for row in (0, 7):
+        own, other = rows.draw((0, row, False)), rows.draw((0, row, True))
+        assert Counter(own.labels.tolist()) == {PARAPHRASE: 3, WITHIN: 3}
+        assert own.paraphrase
+        assert not other.paraphrase
+        assert Counter(other.labels.tolist()) == {RANDOM: len(pairs[row].a.phrases)}
+        assert other.phrases[:, 0].tolist() == list(range(len(pairs[row].a.phrases)))
+        assert other.b.text not in (pairs[row].a.text, pairs[row].b.text)
+
+
+def test_draws_depend_on_seed_epoch_and_pair_alone(joiner):
+    pairs = joiner.pairs(corpus())
+
+    def drawn(seed, epoch):
+        rows = PhraseRows(pairs, seed)
+        return [rows.draw((epoch, row, side)).phrases.tolist() for row in range(20) for side in (False, True)]
+
+    assert drawn(1, 0) == drawn(1, 0)
+    assert drawn(1, 0) != drawn(1, 1)
+    assert drawn(1, 0) != drawn(2, 0)
+
+
+def test_an_epoch_shows_every_pair_and_once_with_another_text(joiner):
+    pairs = joiner.pairs(corpus())
+    for random, times in ((True, 2), (False, 1)):
+        sampler = PhraseSampler(pairs, FitSettings(batch_size=7), random=random)
+        shown = [(row, other) for batch in sampler for _, row, other in batch]
+        assert len(shown) == len(set(shown)) == times * len(pairs)
+
+
+def test_two_processes_share_every_batch(joiner):
+    pairs = joiner.pairs(corpus())
+    alone = list(PhraseSampler(pairs, FitSettings(batch_size=8), random=True))
+    parts = [
+        list(PhraseSampler(pairs, FitSettings(batch_size=8), random=True, rank=r, world=2)) for r in (0, 1)
+    ]
+    for whole, first, second in zip(alone, *parts, strict=True):
+        assert sorted(first + second) == sorted(whole)
+
+
+def test_no_random_text_where_all_pairs_share_one(joiner):
+    pairs = joiner.pairs([linked("a dog", "the dog", (0, 1, 0, 1)), linked("a dog", "one dog", (0, 1, 0, 1))])
+    with pytest.raises(DataError, match="no random pair"):
+        PhraseRows(pairs, 1).draw((0, 0, True))
+
+
+@pytest.mark.parametrize("how", ["max", "mean"])
+def test_pooling_is_that_of_each_span(how):
+    flat = torch.randn(10, 4, requires_grad=True)
+    places, sizes = torch.tensor([0, 1, 2, 7, 4, 5]), torch.tensor([3, 1, 2])
+    found = pool_spans(flat, places, sizes, how)
+    parts = [flat[0:3], flat[7:8], flat[4:6]]
+    wanted = torch.stack([part.amax(0) if how == "max" else part.mean(0) for part in parts])
+    torch.testing.assert_close(found, wanted)
+    found.sum().backward()
+    assert flat.grad is not None
+    assert flat.grad[[3, 6, 8, 9]].abs().sum() == 0
+
+
+@pytest.mark.parametrize("features", ["elaborate", "simple"])
+def test_loss_is_the_sum_of_two_mean_cross_entropies(joiner, encoder, features):
+    model = InjectionModel(encoder, features=features).eval()
+    rows = PhraseRows(joiner.pairs(corpus()), 1)
+    batch = PhraseCollate(rows, joiner, model)([(0, 0, False), (0, 1, True), (0, 2, False)])
+    found = model(**batch)
+    phrases = functional.cross_entropy(found["phrases"], batch["phrase_labels"])
+    sentences = functional.cross_entropy(found["sentences"], batch["sentence_labels"])
+    torch.testing.assert_close(found["loss"], phrases + sentences)
+    width = 32 * (4 if features == "elaborate" else 2)
+    assert model.heads["phrases"].weight.shape == (3, width)
+    assert model.heads["sentences"].weight.shape == (2, 32)
+
+
+def test_elaborate_features_of_one_phrase_pair_by_hand(joiner, encoder):
+    model = InjectionModel(encoder).eval()
+    pair = linked("the dogs plays", "a cat sings", (0, 2, 0, 2))
+    batch = PhraseCollate(PhraseRows(joiner.pairs([pair]), 1), joiner, model)([(0, 0, False)])
+    states = encoder[0].auto_model(**batch["inputs"]).last_hidden_state[0]
+    # [CLS] the dog ##s play ##s [SEP] a cat sing ##s [SEP]
+    tokens = encoder.tokenizer.convert_ids_to_tokens(batch["inputs"]["input_ids"][0].tolist())
+    second = tokens.index("[SEP]") + 1
+    s, t = states[1:4].amax(0), states[second : second + 2].amax(0)
+    wanted = model.heads["phrases"](torch.cat([s, t, s * t, (s - t).abs()]))
+    torch.testing.assert_close(model(**batch)["phrases"][0], wanted)
+
+
+@pytest.mark.parametrize(
+    ("learns", "heads", "classes"),
+    [
+        ("both", {"phrases", "sentences"}, 3),
+        ("phrases", {"phrases"}, 3),
+        ("sentences", {"sentences"}, None),
+        ("binary-phrases", {"phrases"}, 2),
+    ],
+)
+def test_ablations_have_the_heads_they_name(joiner, encoder, learns, heads, classes):
+    model = InjectionModel(encoder, learns=learns)
+    assert set(model.heads) == heads
+    assert model.draws_random == (learns != "binary-phrases")
+    if classes:
+        assert model.heads["phrases"].out_features == classes
+    rows = PhraseRows(joiner.pairs(corpus()[:6]), 1)
+    found = phrase_accuracy(model, rows, joiner)
+    assert ("sentences" in found) == ("sentences" in heads)
+    assert ("phrases random" in found) == (learns in ("both", "phrases"))
+
+
+def test_simple_features_of_two_towers_are_refused(encoder):
+    with pytest.raises(UsageError, match="encoded apart"):
+        InjectionModel(encoder, two_tower=True, features="simple")
+
+
+def test_long_pairs_are_left_out_and_long_random_ones_cut(joiner, encoder):
+    pairs = joiner.pairs(corpus())
+    longest = max(len(p.a.ids) + len(p.b.ids) for p in pairs) + joiner.markers
+    assert len(fitting(pairs, joiner, longest)) == len(pairs)
+    assert len(fitting(pairs, joiner, longest - 1)) < len(pairs)
+    model = InjectionModel(encoder, max_length=longest)
+    collate = PhraseCollate(PhraseRows(pairs, 1), joiner, model)
+    model.max_length = collate._max_length = 14
+    batch = collate([(0, row, True) for row in range(len(pairs))])
+    assert batch["inputs"]["input_ids"].shape[1] <= max(14, joiner.markers + max(len(p.a.ids) for p in pairs))
+    flat = batch["inputs"]["attention_mask"].reshape(-1)
+    assert flat[batch["spans"]["b"]].all()
+
+
+def write(tmp_path, pairs) -> str:
+    file = tmp_path / "links.jsonl"
+    write_links(file, pairs)
+    return str(file)
+
+
+def recipe(source: str, tiny_encoder, **stage) -> dict:
+    return {
+        "name": "inject",
+        "encoder": {"name": str(tiny_encoder)},
+        "stage": [
+            {
+                "kind": "inject",
+                "data": [{"source": source}],
+                "dev_share": 0.2,
+                "test_share": 0.2,
+                "learning_rate": 2e-3,
+                "batch_size": 16,
+                "epochs": 12,
+                **stage,
+            }
+        ],
+    }
+
+
+@pytest.fixture(scope="module")
+def injected(tmp_path_factory, tiny_encoder):
+    """A run over known links, and what it told."""
+    folder = tmp_path_factory.mktemp("injected")
+    file = folder / "recipe.toml"
+    file.write_text(tomli_w.dumps(recipe(write(folder, corpus()), tiny_encoder)))
+    told: list[str] = []
+    likewise.train(str(file), folder / "model", tell=told.append, device="cpu")
+    return folder / "model", told
+
+
+def test_a_run_learns_phrases_and_says_how_well(injected):
+    model, told = injected
+    stage = json.loads((model / "likewise" / "model.json").read_text())["stages"][0]
+    assert stage["held_out"]["phrases"] > 0.7
+    assert stage["history"][0]["phrases"] < stage["held_out"]["phrases"]
+    assert set(stage["held_out"]) == {
+        "sentences",
+        "phrases",
+        *(f"phrases {c}" for c in ("paraphrase", "random", "in-paraphrase")),
+    }
+    assert any("held out, phrases:" in line for line in told)
+    assert sum(stage["pairs_of"].values()) == 60
+
+
+def test_no_text_is_in_two_parts(injected):
+    stage = json.loads((injected[0] / "likewise" / "model.json").read_text())["stages"][0]
+    assert min(stage["pairs_of"].values()) > 0
+
+
+def test_the_checkpoint_has_the_same_size_and_loads_anywhere(injected, tiny_encoder):
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+    from transformers import AutoModel
+
+    model = injected[0]
+    before, after = AutoModel.from_pretrained(tiny_encoder), AutoModel.from_pretrained(model)
+    assert {n: p.shape for n, p in before.named_parameters()} == {
+        n: p.shape for n, p in after.named_parameters()
+    }
+    changed = dict(before.named_parameters())["encoder.layer.1.output.dense.weight"]
+    assert not torch.equal(changed, dict(after.named_parameters())["encoder.layer.1.output.dense.weight"])
+    assert CrossEncoder(str(model), num_labels=1).predict([("a dog", "the cat")]).shape == (1,)
+    assert SentenceTransformer(str(model)).encode(["a dog"]).shape == (1, 32)
+
+
+def test_an_injected_encoder_answers_by_the_cosine(injected):
+    model = likewise.load(injected[0], device="cpu")
+    assert model.score([("a dog", "a dog")])["similarity"][0] == pytest.approx(1.0, abs=1e-5)
+    assert likewise.load_classifier(injected[0]).classify(["a dog"], labels=["dog", "cat"]).best
+
+
+def test_a_second_non_improvement_stops(tiny_encoder, tmp_path):
+    made = recipe(write(tmp_path, corpus()), tiny_encoder, learning_rate=1e-9, epochs=40)
+    file = tmp_path / "recipe.toml"
+    file.write_text(tomli_w.dumps(made))
+    likewise.train(str(file), tmp_path / "model", device="cpu")
+    history = json.loads((tmp_path / "model" / "likewise" / "model.json").read_text())["stages"][0]["history"]
+    scores = [entry["score"] for entry in history]
+    worse = [later <= max(scores[: n + 1]) for n, (_, later) in enumerate(pairwise(scores))]
+    assert sum(worse) == 2
+    assert worse[-1]
+
+
+def test_two_towers_train_a_retrieval_encoder(tiny_encoder, tmp_path):
+    file = tmp_path / "recipe.toml"
+    file.write_text(tomli_w.dumps(recipe(write(tmp_path, corpus()), tiny_encoder, two_tower=True, epochs=8)))
+    likewise.train(str(file), tmp_path / "model", device="cpu")
+    stage = json.loads((tmp_path / "model" / "likewise" / "model.json").read_text())["stages"][0]
+    assert stage["held_out"]["phrases"] > 0.5
+
+
+def test_pairs_without_links_are_aligned_once_and_kept(tiny_encoder, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    table = tmp_path / "pairs.csv"
+    rows = "\n".join(f"{pair.text_a},{pair.text_b}" for pair in corpus())
+    table.write_text(f"sentence1,sentence2\n{rows}\n")
+    made = recipe(str(table), tiny_encoder, aligner=str(tiny_encoder), phraser="rules", epochs=1)
+    file = tmp_path / "recipe.toml"
+    file.write_text(tomli_w.dumps(made))
+    told: list[str] = []
+    for name in ("one", "two"):
+        likewise.train(str(file), tmp_path / name, tell=told.append, device="cpu")
+    assert sum("aligning 60 pairs" in line for line in told) == 1
+    [kept] = (tmp_path / "cache" / "alignments").iterdir()
+    assert len(list(read_links(kept))) == 60
+    both = [
+        json.loads((tmp_path / name / "likewise" / "model.json").read_text())["stages"][0]
+        for name in ("one", "two")
+    ]
+    assert both[0]["held_out"] == both[1]["held_out"]
+
+
+def test_links_that_came_along_are_left_as_they_are(tiny_encoder):
+    pairs = [*corpus()[:2], LinkedPair("a dog runs", "the dog runs", (), (), ())]
+    aligner = Aligner(load_encoder(tiny_encoder, device="cpu"))
+    found = list(link_pairs(pairs, phraser("rules"), aligner, by="me"))
+    assert found[:2] == pairs[:2]
+    assert found[2].text_a == "a dog runs"
+    assert found[2].words_a
+    assert found[2].by.startswith("me, phrases by")
+
+
+def test_pairs_without_any_link_are_refused(tiny_encoder, tmp_path):
+    bare = [linked(f"a dog {n}", f"the cat {n}") for n in range(30)]
+    file = tmp_path / "recipe.toml"
+    file.write_text(tomli_w.dumps(recipe(write(tmp_path, bare), tiny_encoder)))
+    with pytest.raises(DataError, match="no pair has a link"):
+        likewise.train(str(file), tmp_path / "model", device="cpu")
+    assert not (tmp_path / "model").exists()
+
+
+def test_an_injection_stands_alone(tiny_encoder):
+    made = recipe("links.jsonl", tiny_encoder)
+    with pytest.raises(RecipeError, match="stands alone"):
+        parse_recipe({**made, "stage": made["stage"] * 2}, "recipe")
+
+
+def test_shipped_recipe_leaves_downstream_corpora_out():
+    stage = read_recipe("paraphrase-injection").stage[0]
+    assert {"mrpc", "stsb", "qqp"} <= set(stage.filter_against)
+    assert not any(spec.source.startswith(("mrpc", "qqp")) for spec in stage.data)
+    assert (stage.batch_size, stage.learning_rate, stage.dropout, stage.stop_after) == (100, 5e-5, 0.2, 2)

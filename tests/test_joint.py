@@ -1,0 +1,210 @@
+"""Fine-tuning of a joint encoder: pairs as one input, single texts, what is saved and who loads it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import tomli_w
+import torch
+
+import likewise
+from likewise.errors import DataError, RecipeError, UnknownNameError, UsageError
+from likewise.evaluation.suites import Suite
+from likewise.evaluation.tasks import Task
+from likewise.methods.joint import load_joint
+from likewise.predict import JointPredictor
+from likewise.records import Relation
+
+SAME = Relation.classes("same", ["no", "yes"])
+ANIMALS = ["dog", "cat", "man", "woman", "child", "band", "train", "river"]
+
+
+def pairs_table(folder, *, graded=False):
+    """Pairs whose second text decides: a model that only saw the first would be right half the time."""
+    lines = ["text_a,text_b,same"]
+    for first in ANIMALS:
+        for second in ANIMALS:
+            for verb in ("runs", "sleeps"):
+                value = (4 if verb == "runs" else 1) if graded else ("yes" if verb == "runs" else "no")
+                lines.append(f"a {first} sings,the {second} {verb},{value}")
+    file = folder / "pairs.csv"
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def recipe(encoder, source, relation, **stage) -> dict:
+    return {
+        "name": "joint",
+        "encoder": {"name": str(encoder)},
+        "relation": {"same": relation},
+        "stage": [
+            {
+                "kind": "joint",
+                "data": [{"source": str(source)}],
+                "learning_rate": 5e-4,
+                "batch_size": 16,
+                "epochs": 10,
+                "dev_share": 0,
+                **stage,
+            }
+        ],
+    }
+
+
+def run(folder, document, name="model"):
+    file = folder / f"{name}.toml"
+    file.write_text(tomli_w.dumps(document))
+    return likewise.train(str(file), folder / name, device="cpu")
+
+
+CLASSES = {"kind": "classes", "labels": ["no", "yes"]}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, tiny_encoder):
+    folder = tmp_path_factory.mktemp("joint")
+    run(folder, recipe(tiny_encoder, pairs_table(folder), CLASSES))
+    return folder
+
+
+def test_the_second_text_is_read_too(trained):
+    model = likewise.load(trained / "model", device="cpu")
+    asked = [
+        (f"a {x} sings", f"the {y} {v}") for x in ANIMALS[:2] for y in ANIMALS for v in ("runs", "sleeps")
+    ]
+    found = model.score(asked)["same"]
+    gold = ["yes" if b.endswith("runs") else "no" for _, b in asked]
+    assert np.mean([x == y for x, y in zip(found, gold, strict=True)]) > 0.9
+
+
+def test_it_loads_as_a_cross_encoder_and_says_the_same(trained):
+    from sentence_transformers import CrossEncoder
+    from transformers import AutoModelForSequenceClassification
+
+    model = likewise.load(trained / "model", device="cpu")
+    asked = [("a dog runs", "the dog runs"), ("a cat sleeps", "the river runs and runs and runs")]
+    theirs = CrossEncoder(str(trained / "model"), device="cpu").predict(asked, show_progress_bar=False)
+    np.testing.assert_allclose(theirs, model.outputs(asked), atol=1e-5)
+    stock = AutoModelForSequenceClassification.from_pretrained(trained / "model")
+    assert stock.config.id2label == {0: "no", 1: "yes"}
+
+
+def test_numbers_come_on_their_own_scale_everywhere(tiny_encoder, tmp_path):
+    from sentence_transformers import CrossEncoder
+
+    document = recipe(
+        tiny_encoder, pairs_table(tmp_path, graded=True), {"lo": 0, "hi": 5}, epochs=30, learning_rate=1e-3
+    )
+    model = run(tmp_path, document)
+    asked = [("a dog sings", "the dog runs"), ("a dog sings", "the dog sleeps")]
+    found = model.score(asked)["same"]
+    assert found[0] > found[1]
+    assert 0 <= found.min()
+    assert found.max() <= 5
+    theirs = CrossEncoder(str(tmp_path / "model"), device="cpu").predict(asked, show_progress_bar=False)
+    np.testing.assert_allclose(theirs, model.outputs(asked)[:, 0], atol=1e-5)
+
+
+def test_single_texts_are_read_where_a_row_holds_one(tiny_encoder, tmp_path):
+    file = tmp_path / "texts.csv"
+    rows = [f"the {x} {v},{'yes' if v == 'runs' else 'no'}" for x in ANIMALS for v in ("runs", "sleeps")] * 3
+    file.write_text("text,same\n" + "\n".join(rows) + "\n")
+    model = run(tmp_path, recipe(tiny_encoder, file, CLASSES, epochs=20))
+    assert model.model.texts == 1
+    assert model.answers([("the dog runs",), ("the dog sleeps",)]) == ["yes", "no"]
+    with pytest.raises(UsageError, match="single texts"):
+        model.score([("a", "b")])
+    loaded = likewise.load(tmp_path / "model", device="cpu")
+    assert loaded.answers([("the dog runs",)]) == ["yes"]
+
+
+def test_same_seed_same_model_and_another_differs(tiny_encoder, tmp_path):
+    file = pairs_table(tmp_path)
+    made = [
+        run(tmp_path, {**recipe(tiny_encoder, file, CLASSES, epochs=1), "seed": seed}, name)
+        for seed, name in ((1, "a"), (1, "b"), (2, "c"))
+    ]
+    found = [model.outputs([("a dog runs", "the cat runs")]) for model in made]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert not np.allclose(found[0], found[2])
+
+
+def test_a_sample_is_drawn_by_the_seed(tiny_encoder, tmp_path):
+    file = pairs_table(tmp_path)
+    reports = []
+    for seed in (1, 1, 2):
+        name = f"s{seed}{len(reports)}"
+        run(tmp_path, {**recipe(tiny_encoder, file, CLASSES, epochs=1, sample=20), "seed": seed}, name)
+        reports.append(json.loads((tmp_path / name / "likewise" / "model.json").read_text())["stages"][0])
+    assert [report["pairs"] for report in reports] == [20, 20, 20]
+    prints = [report["fingerprints"]["train"] for report in reports]
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_padding_does_not_change_an_answer(trained):
+    model = likewise.load(trained / "model", device="cpu")
+    short, long = ("a dog", "the dog"), ("a dog runs in the park near the river", "the child sings and sings")
+    together, alone = model.outputs([short, long]), model.outputs([short])
+    np.testing.assert_allclose(together[0], alone[0], atol=1e-5)
+
+
+def test_of_two_long_texts_the_longer_is_cut(tiny_encoder):
+    model = load_joint(tiny_encoder, SAME, max_length=12, device="cpu")
+    [inputs] = model.cut([("a dog", "the cat " * 20)])
+    assert len(inputs["input_ids"]) == 12
+    tokens = model.tokenizer.convert_ids_to_tokens(inputs["input_ids"])
+    assert tokens[:4] == ["[CLS]", "a", "dog", "[SEP]"]
+
+
+def test_evaluated_on_the_tasks_that_ask_its_relation(trained, tmp_path):
+    table = pairs_table(tmp_path)
+    tasks = (
+        Task("mine", relation=SAME, metric="accuracy", file=table),
+        Task("other", relation=Relation.classes("other", ["no", "yes"]), metric="accuracy", file=table),
+    )
+    result = likewise.evaluate(
+        likewise.load(trained / "model", device="cpu"), Suite("own", tasks, by_name=True), log=False
+    )
+    assert [task.name for task in result.tasks] == ["mine"]
+    assert result.left_out == ("other",)
+    assert result.tasks[0].value > 80
+    with pytest.raises(UsageError, match="answers same of pairs"):
+        likewise.evaluate(
+            JointPredictor(likewise.load(trained / "model", device="cpu").model),
+            Suite("own", tasks[1:], by_name=True),
+            log=False,
+        )
+
+
+def test_what_it_cannot_answer_is_refused(trained):
+    model = likewise.load(trained / "model", device="cpu")
+    with pytest.raises(UnknownNameError, match="answers same"):
+        model.score([("a", "b")], relation="similarity")
+    with pytest.raises(UsageError, match="no cosine"):
+        model.score([("a", "b")], source="cosine")
+
+
+def test_one_value_everywhere_is_refused(tiny_encoder, tmp_path):
+    file = tmp_path / "pairs.csv"
+    file.write_text("text_a,text_b,same\n" + "a dog,a cat,yes\nthe dog,the cat,yes\n" * 20)
+    with pytest.raises(DataError, match="'same' is yes in all 40"):
+        run(tmp_path, recipe(tiny_encoder, file, CLASSES))
+    assert not (tmp_path / "model").exists()
+
+
+def test_word_vectors_are_no_joint_encoder(tiny_vectors, tmp_path):
+    document = recipe("x", pairs_table(tmp_path), CLASSES)
+    document["encoder"] = {"kind": "average", "vectors": str(tiny_vectors)}
+    with pytest.raises(RecipeError, match="no transformer"):
+        run(tmp_path, document)
+
+
+def test_a_gpu_batch_is_a_function_of_its_rows(tiny_encoder):
+    model = load_joint(tiny_encoder, SAME, device="cpu").eval()
+    rows = model.cut([("a dog", "the cat"), ("a man sings in the park", "the woman")])
+    padded = model.batch(rows)
+    assert padded["input_ids"].shape == padded["attention_mask"].shape
+    with torch.inference_mode():
+        assert model.encoder(**padded).logits.shape == (2, 2)
