@@ -640,6 +640,36 @@ def classification(ending: str) -> str:
     return markdown(["setting", *header, "average gain", "seeds"], rows)
 
 
+UPDATED = {"cardinality": "IMDB", "domain": "Kitchen", "objective": "IMDB"}
+
+
+def updates() -> str:
+    """A task that comes later, all three scenarios: what the old tasks lose, how near the new one is to cold."""
+    rows = []
+    for scenario, new in UPDATED.items():
+        settings = {one["setting"]: one for one in read(f"labels-{scenario}-update")["settings"]}
+        before, cold = settings["before"]["mean"], settings["cold"]
+        old = [column for column in settings["before"]["metrics"] if column != new]
+        for name in ("hot", "hot, a tenth rehearsed", "zero"):
+            found = settings[name]
+            change = sum(found["mean"][column] - before[column] for column in old) / len(old)
+            steps = 0 if name == "zero" else found["steps"]
+            time = 0.0 if name == "zero" else sum(found["fit_seconds"]) / sum(cold["fit_seconds"])
+            rows.append(
+                [
+                    f"{new} after {', '.join(old)}",
+                    name,
+                    f"{change:+.2f}",
+                    f"{found['mean'][new]:.1f}",
+                    f"{found['mean'][new] - cold['mean'][new]:+.2f}",
+                    f"{steps:,} of {cold['steps']:,}",
+                    f"{time:.0%}",
+                ]
+            )
+    header = ["scenario", "update", "old tasks, change", "new task", "against cold", "steps, of cold's"]
+    return markdown([*header, "time, of cold's"], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "alignment": alignment,
     "alignment-speed": alignment_speed,
@@ -654,6 +684,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": speed,
     "stage-speed": stage_speed,
     "start-speed": start_speed,
+    "updates": updates,
 }
 FAMILIES: dict[str, Callable[[str], str]] = {
     "advice": advice,

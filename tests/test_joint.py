@@ -208,3 +208,28 @@ def test_a_gpu_batch_is_a_function_of_its_rows(tiny_encoder):
     assert padded["input_ids"].shape == padded["attention_mask"].shape
     with torch.inference_mode():
         assert model.encoder(**padded).logits.shape == (2, 2)
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_an_own_table_is_fine_tuned_by_the_shipped_recipe(tiny_encoder, tmp_path, monkeypatch, single):
+    monkeypatch.chdir(tmp_path)
+    lines = ["note,kind"] if single else ["left,right,kind"]
+    for number in range(30):
+        texts = f"a {ANIMALS[number % 8]} runs {number}" if single else f"a dog {number},the cat {number}"
+        lines.append(f"{texts},{'yes' if number % 2 else 'no'}")
+    (tmp_path / "mine.csv").write_text("\n".join(lines) + "\n")
+    columns = {"text_a": "note"} if single else {"text_a": "left", "text_b": "right"}
+    model = likewise.train(
+        "finetune", data="mine.csv", encoder=str(tiny_encoder), relations=["kind:classes"], device="cpu",
+        overrides={"stage.0.epochs": 1}, **columns,
+    )  # fmt: skip
+    assert model.model.texts == (1 if single else 2)
+    assert [relation.name for relation in model.relations] == ["kind"]
+    assert model.relations[0].labels == ("no", "yes")
+
+
+def test_an_own_table_of_several_ratings_is_asked_which(tiny_encoder, tmp_path):
+    rows = "\n".join(f"a dog {n},the cat {n},{n % 5},{n % 3}" for n in range(20))
+    (tmp_path / "mine.csv").write_text(f"text_a,text_b,near,far\n{rows}\n")
+    with pytest.raises(DataError, match="--relation near"):
+        likewise.train("finetune", data=str(tmp_path / "mine.csv"), encoder=str(tiny_encoder))

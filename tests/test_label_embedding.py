@@ -619,3 +619,14 @@ def test_a_task_that_comes_later_is_measured_before_and_after(tasks, comparison)
 def test_a_task_that_cannot_come_later_is_named(tasks, comparison, add, said):
     with pytest.raises(LikewiseError, match=said):
         rows_of(tasks, comparison + f'[[setting]]\nname = "x"\nadd = {add}\n')
+
+
+def test_a_rehearsed_update_of_a_sentence_encoder_is_gentle():
+    from likewise.recipes.update import _gentle
+
+    recipe, lstm = read_recipe("labels-domain"), read_recipe("labels-domain-lstm")
+    slower = _gentle(recipe, {}).stage[-1]
+    assert slower.learning_rate == pytest.approx(recipe.stage[-1].learning_rate / 5)
+    assert slower.average == 0.99
+    assert _gentle(recipe, {"learning_rate": 1e-4}) is recipe
+    assert _gentle(lstm, {}) is lstm

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.errors import UsageError
 from likewise.predict import Predictor, Scores, load
-from likewise.recipes.infer import infer_document
-from likewise.recipes.reading import Overrides, parse_override, read_recipe, recipe_from, shipped_recipes
+from likewise.recipes.infer import infer_document, is_joint, with_own_task
+from likewise.recipes.reading import Overrides, named_document, parse_override, recipe_from, shipped_recipes
 from likewise.recipes.run import RunContext, run_recipe
 from likewise.recipes.schema import Recipe
 from likewise.recipes.update import Mode, NewTask, UpdateReport, update_model
@@ -102,11 +102,17 @@ def make_recipe(
         changes["seed"] = seed
     named = data if data is None or isinstance(data, str) else _remember(data, tables)
     if isinstance(source, str | os.PathLike) and is_recipe(os.fspath(source)):
+        document, where = named_document(os.fspath(source))
+        if named is not None and is_joint(document):
+            document = with_own_task(
+                document, tables.get(named, named), name=named, declared=relations, texts=(text_a, text_b)
+            )
+            return recipe_from(document, where, overrides=changes, encoder=encoder), tables
         if relations or text_a or text_b:
             raise UsageError(
                 "--relation, --text-a and --text-b describe a table; a recipe names them in its data entries"
             )
-        return read_recipe(os.fspath(source), overrides=changes, encoder=encoder, data=named), tables
+        return recipe_from(document, where, overrides=changes, encoder=encoder, data=named), tables
     if data is not None:
         raise UsageError(
             "--data replaces a recipe's training data; here the first argument already is the data"

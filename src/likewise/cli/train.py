@@ -126,10 +126,13 @@ def train(
 
 def _sources(model: Predictor | Classifier) -> tuple[str, ...]:
     """What answers are measured: the cosine, and the head where one answers; or the matcher."""
-    from likewise.predict import Predictor
+    from likewise.classify import Classifier
+    from likewise.predict import JointPredictor
 
-    if not isinstance(model, Predictor):
+    if isinstance(model, Classifier):
         return ("matcher",)
+    if isinstance(model, JointPredictor):
+        return ("head",)
     head = any(model.source(relation.name) == "head" for relation in model.relations)
     return ("cosine", "head") if head else ("cosine",)
 

@@ -96,6 +96,8 @@ class ExperimentResult:
             "mean": {name: sum(values) / len(values) for name, values in row.numbers.items()},
             "interval": {name: _interval(values) for name, values in row.numbers.items()},
             "seconds": list(row.seconds),
+            "fit_seconds": list(row.fit_seconds),
+            "steps": row.steps,
             "peak_memory_mib": list(row.peak_memory_mib),
         }
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import tomli_w
 
-from likewise.data import count_rows, infer_relations
+from likewise.data import count_rows, infer_relations, open_table
+from likewise.data.columns import find_any_texts
 from likewise.errors import DataError, Problem
 from likewise.recipes.reading import shipped_document
 from likewise.recipes.schema import Recipe
@@ -57,6 +58,38 @@ def infer_document(
         "relation": {relation.name: _relation_table(relation) for relation in relations},
         "stage": [stage],
     }
+
+
+def is_joint(document: Mapping[str, Any]) -> bool:
+    """Whether a recipe fine-tunes a joint encoder: on one relation, of whatever table it is given."""
+    stages = document.get("stage") or [{}]
+    return isinstance(stages[0], Mapping) and stages[0].get("kind") == "joint"
+
+
+def with_own_task(
+    document: Mapping[str, Any],
+    source: object,
+    *,
+    name: str,
+    declared: Sequence[str] = (),
+    texts: tuple[str | None, str | None] = (None, None),
+) -> dict[str, Any]:
+    """A joint recipe with a user's own table of pairs or single texts in place of its data and relations."""
+    opened = open_table(source)
+    found = find_any_texts(opened.columns, *texts, source=opened.name)
+    relations = infer_relations(
+        source, declared=declared, text_a=texts[0], text_b=texts[1], pairs=len(found) == 2
+    )
+    if len(relations) != 1:
+        several = ", ".join(relation.name for relation in relations) or "none"
+        remedy = f"name it: --relation {relations[0].name if relations else 'label:classes'}"
+        raise DataError([Problem(name, f"one relation is learnt, its columns hold: {several}", remedy)])
+    [relation] = relations
+    entry = {"source": name, **dict(zip(("text_a", "text_b"), found, strict=False))}
+    stage = {**document["stage"][0], "relation": relation.name, "data": [entry], "dev": []}
+    stage |= {"filter_against": [], "dev_share": 0.1}
+    kept = {key: value for key, value in document.items() if key != "evaluation"}
+    return {**kept, "relation": {relation.name: _relation_table(relation)}, "stage": [stage]}
 
 
 def _stage_defaults(relations: Sequence[Relation], rows: int | None) -> dict[str, Any]:

@@ -194,7 +194,7 @@ def reads_pairs(stage: AnyStage, spec: DataSpec, context: RunContext) -> bool:
     if named is not None:
         return len(named[0].texts) == 2
     if spec.text_a or spec.text_b:
-        return bool(spec.text_a and spec.text_b)
+        return bool(spec.text_b)
     table = open_table(context.tables.get(spec.source, spec.source))
     return len(find_any_texts(table.columns, source=table.name)) == 2
 

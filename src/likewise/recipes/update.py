@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from likewise.training.callbacks import Evaluate
 
 Mode = Literal["zero", "hot", "cold"]
+_GENTLE_RATE, _GENTLE_MEAN = 0.2, 0.99
 MODES = ("zero", "hot", "cold")
 
 
@@ -111,8 +112,23 @@ def update_model(
         )
     if mode == "hot":
         own = _alone(recipe, relation, label_stages(recipe)[-1][1])
+        own = _gentle(own, overrides or {}) if rehearse else own
         found = train_on(classifier, relation, own, old, rehearse=rehearse, context=context)
     return keep_updated(classifier, recipe, found, target, mode=mode, overwrite=overwrite)
+
+
+def _gentle(own: Recipe, overrides: Mapping[str, Any]) -> Recipe:
+    """A rehearsed update at a fifth of the rate, with a running mean: the old tasks then lose nothing.
+
+    Chosen by dev for sentence encoders (docs/methods/label_embedding.md); others keep the recipe's rate, and
+    so does whoever sets one.
+    """
+    if own.encoder.kind != "pretrained" or {"learning_rate", "average"} & set(overrides):
+        return own
+    stage = own.stage[-1]
+    rate = getattr(stage, "learning_rate", 0.0) * _GENTLE_RATE
+    slower = stage.model_copy(update={"learning_rate": rate, "average": _GENTLE_MEAN})
+    return own.model_copy(update={"stage": (*own.stage[:-1], slower)})
 
 
 def check_update(output: str | Path, mode: str, *, overwrite: bool) -> Path:
