@@ -644,7 +644,7 @@ UPDATED = {"cardinality": "IMDB", "domain": "Kitchen", "objective": "IMDB"}
 
 
 def updates() -> str:
-    """A task that comes later, all three scenarios: what the old tasks lose, how near the new one is to cold."""
+    """A task that comes later, all scenarios: what the old tasks lose, how near the new one is to cold."""
     rows = []
     for scenario, new in UPDATED.items():
         settings = {one["setting"]: one for one in read(f"labels-{scenario}-update")["settings"]}

@@ -1,0 +1,85 @@
+"""Teach phrases to an encoder in the ways of seed 003, and write how well each way learns them.
+
+    python benchmarks/inject.py minilm
+    python benchmarks/inject.py mpnet --ways both simple --links runs/injection/links-*.jsonl.gz
+
+Without --links the recipe's own data is read and aligned. Every checkpoint goes to
+$LIKEWISE_MODELS/injected-ENCODER-WAY, where the paraphrase-* experiments find it. Accuracies on held-out
+paraphrases go to benchmarks/results/injection.json, beside those of other encoders.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import likewise
+from likewise.data import write_json_aside
+
+RESULTS = Path(__file__).resolve().parent / "results" / "injection.json"
+# METHODS 4.3 and 4.7: the paper's rows, and what no paper has.
+WAYS: dict[str, dict[str, Any]] = {
+    "both": {},
+    "simple": {"features": "simple"},
+    "sentences": {"learns": "sentences"},
+    "phrases": {"learns": "phrases"},
+    "phrases-simple": {"learns": "phrases", "features": "simple"},
+    "binary": {"learns": "binary-phrases"},
+    "near": {"negatives": "near"},
+    "towers": {"two_tower": True},
+}
+
+
+def main() -> None:
+    """Train the ways that are asked for, one after the other."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("encoder")
+    parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
+    parser.add_argument("--links", nargs="+", help="files of links instead of the recipe's data")
+    parser.add_argument("--set", nargs="*", default=[], help="stage.0.KEY=VALUE")
+    parser.add_argument("--precision", default="fp32")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    for way in given.ways:
+        name = f"injected-{given.encoder}-{way}"
+        overrides = {f"stage.0.{key}": value for key, value in WAYS[way].items()}
+        if given.links:
+            overrides["stage.0.data"] = [{"source": file} for file in given.links]
+        overrides |= dict(_override(text) for text in given.set)
+        likewise.train(
+            "paraphrase-injection",
+            Path(os.environ["LIKEWISE_MODELS"]) / name,
+            encoder=given.encoder,
+            overrides=overrides,
+            precision=given.precision,
+            overwrite=True,
+            tell=print,
+        )
+        write(given.results, name)
+
+
+def _override(text: str) -> tuple[str, Any]:
+    from likewise.recipes.reading import parse_override
+
+    return parse_override(text)
+
+
+def write(results: Path, name: str) -> None:
+    """Add one checkpoint's accuracies to the results."""
+    folder = Path(os.environ["LIKEWISE_MODELS"]) / name
+    document = json.loads((folder / "likewise" / "model.json").read_text(encoding="utf8"))
+    [stage] = document["stages"]
+    kept = ("held_out", "pairs_of", "aligned_by", "steps", "best_step", "best_value", "seconds", "leakage")
+    known = json.loads(results.read_text(encoding="utf8")) if results.is_file() else {}
+    known[name] = {**{key: stage[key] for key in kept}, "taught": document["injected"]}
+    results.parent.mkdir(parents=True, exist_ok=True)
+    write_json_aside(results, dict(sorted(known.items())))
+
+
+if __name__ == "__main__":
+    main()
