@@ -118,6 +118,12 @@ def test_single_texts_are_read_where_a_row_holds_one(tiny_encoder, tmp_path):
         model.score([("a", "b")])
     loaded = likewise.load(tmp_path / "model", device="cpu")
     assert loaded.answers([("the dog runs",)]) == ["yes"]
+    classifier = likewise.load_classifier(tmp_path / "model", device="cpu")
+    found = classifier.classify(["the dog runs", "the dog sleeps"])
+    assert found.best == ["yes", "no"]
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
+    with pytest.raises(UsageError, match="answers no others"):
+        classifier.classify("the dog", labels=["dog", "cat"])
 
 
 def test_same_seed_same_model_and_another_differs(tiny_encoder, tmp_path):
@@ -176,6 +182,17 @@ def test_evaluated_on_the_tasks_that_ask_its_relation(trained, tmp_path):
             Suite("own", tasks[1:], by_name=True),
             log=False,
         )
+
+
+def test_a_pair_model_is_no_classifier(trained):
+    with pytest.raises(UsageError, match="pairs of texts"):
+        likewise.load_classifier(trained / "model", device="cpu")
+
+
+def test_nothing_is_added_to_a_fine_tuned_model(trained, tmp_path):
+    with pytest.raises(UsageError, match="fine-tuned on one relation"):
+        likewise.update(trained / "model", tmp_path / "new", task="x", data=trained / "pairs.csv")
+    assert not (tmp_path / "new").exists()
 
 
 def test_what_it_cannot_answer_is_refused(trained):

@@ -188,6 +188,8 @@ def update(
         "overwrite": overwrite,
     }
     name, source, kind = os.fspath(model), None if data is None else os.fspath(data), kind_of(model)
+    if kind == "joint":
+        raise UsageError(f"{name} was fine-tuned on one relation: train another (likewise train finetune)")
     if kind == "pairs" or (kind == "raw" and describe is not None):
         if labels is not None or text is not None:
             raise UsageError(f"{name} answers pairs: describe the relation (--describe, --scale), not labels")

@@ -86,7 +86,8 @@ def _opened(
     """The model, loaded as what the suite asks for."""
     if isinstance(model, str | os.PathLike):
         if suite.texts == 1 and kind_of(model) != "joint":
-            return load_classifier(model, device=device, precision=precision)
+            classifier: Answering = load_classifier(model, device=device, precision=precision)
+            return classifier
         loaded: Answering = load(model, device=device, precision=precision)
         return loaded
     if suite.texts == 1 and isinstance(model, Predictor):

@@ -13,10 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from likewise.data.batching import token_budget_batches
 from likewise.encoders.cache import EmbeddingCache
 from likewise.encoders.inputs import check_texts
-from likewise.encoders.sentence import autocast_settings, with_modules
+from likewise.encoders.sentence import with_modules
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding
 from likewise.errors import UnknownNameError, UsageError
 from likewise.methods.joint import JointModel
@@ -263,24 +262,13 @@ class JointPredictor:
         """One answer per row of texts: a number on the relation's scale, or a label."""
         return self.model.read(self.outputs(rows, progress=progress))
 
-    @torch.inference_mode()
     def outputs(
         self, rows: Sequence[Sequence[str]], *, progress: Callable[[int], None] | None = None
     ) -> NDArray[np.float32]:
-        """What the head says, B×C, in batches of similar length."""
-        inputs = self.model.cut(rows)
-        width = 1 if self.model.relation.kind == "graded" else len(self.model.relation.labels)
-        found = np.zeros((len(rows), width), dtype=np.float32)
-        device = self.model.device
-        for batch in token_budget_batches(
-            [len(one["input_ids"]) for one in inputs], budget=self._token_budget
-        ):
-            padded = {k: v.to(device) for k, v in self.model.batch([inputs[row] for row in batch]).items()}
-            with torch.autocast(**autocast_settings(self._precision, str(device))):
-                found[batch] = self.model.encoder(**padded).logits.float().cpu().numpy()
-            if progress is not None:
-                progress(len(batch))
-        return found
+        """What the head says, B×C."""
+        return self.model.outputs(
+            rows, precision=self._precision, token_budget=self._token_budget, progress=progress
+        )
 
 
 @torch.inference_mode()

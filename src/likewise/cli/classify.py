@@ -86,7 +86,8 @@ def _load(model: str, device: str | None, precision: str) -> Classifier:
     quiet_libraries()
     from likewise.classify import load_classifier
 
-    return load_classifier(model, device=device, precision=precision)
+    loaded: Classifier = load_classifier(model, device=device, precision=precision)
+    return loaded
 
 
 def _classify_text(

@@ -12,7 +12,7 @@ separators between them.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from likewise.data.batching import token_budget_batches
 from likewise.encoders.resolve import resolve
-from likewise.encoders.sentence import loading, refuse_pickles
+from likewise.encoders.sentence import autocast_settings, loading, refuse_pickles
+from likewise.encoders.vectors import DEFAULT_BUDGET
 from likewise.errors import ModelError
 from likewise.records import Relation
 
@@ -83,6 +85,27 @@ class JointModel(nn.Module):
             {name: [one[name] for one in inputs] for name in names}, return_tensors="pt"
         )
         return dict(padded)
+
+    @torch.inference_mode()
+    def outputs(
+        self,
+        rows: Sequence[Sequence[str]],
+        *,
+        precision: str = "fp32",
+        token_budget: int = DEFAULT_BUDGET,
+        progress: Callable[[int], None] | None = None,
+    ) -> NDArray[np.float32]:
+        """What the head says of rows of texts, B×C, in batches of similar length."""
+        inputs = self.cut(rows) if rows else []
+        found = np.zeros((len(rows), max(1, len(self.relation.labels))), dtype=np.float32)
+        lengths = [len(one["input_ids"]) for one in inputs]
+        for batch in token_budget_batches(lengths, budget=token_budget):
+            padded = {name: x.to(self.device) for name, x in self.batch([inputs[i] for i in batch]).items()}
+            with torch.autocast(**autocast_settings(precision, str(self.device))):
+                found[batch] = self.encoder(**padded).logits.float().cpu().numpy()
+            if progress is not None:
+                progress(len(batch))
+        return found
 
 
 def load_joint(

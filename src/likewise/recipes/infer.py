@@ -81,15 +81,24 @@ def with_own_task(
         source, declared=declared, text_a=texts[0], text_b=texts[1], pairs=len(found) == 2
     )
     if len(relations) != 1:
-        several = ", ".join(relation.name for relation in relations) or "none"
-        remedy = f"name it: --relation {relations[0].name if relations else 'label:classes'}"
-        raise DataError([Problem(name, f"one relation is learnt, its columns hold: {several}", remedy)])
+        raise _which_relation(name, relations, [column for column in opened.columns if column not in found])
     [relation] = relations
     entry = {"source": name, **dict(zip(("text_a", "text_b"), found, strict=False))}
     stage = {**document["stage"][0], "relation": relation.name, "data": [entry], "dev": []}
-    stage |= {"filter_against": [], "dev_share": 0.1}
+    stage |= {"filter_against": [], "dev_share": 0.1, **settings_for_few(count_rows(source) or _FEW)}
     kept = {key: value for key, value in document.items() if key != "evaluation"}
     return {**kept, "relation": {relation.name: _relation_table(relation)}, "stage": [stage]}
+
+
+def _which_relation(name: str, relations: Sequence[Relation], columns: Sequence[str]) -> DataError:
+    """One relation is learnt: say what there is to choose from."""
+    if relations:
+        several = ", ".join(relation.name for relation in relations)
+        found, remedy = f"rates {several}, and one relation is learnt", f"--relation {relations[0].name}"
+    else:
+        found = f"no column looks like a rating; beside the texts it has {', '.join(columns) or 'none'}"
+        remedy = f"for labels --relation {columns[0] if columns else 'NAME'}:classes"
+    return DataError([Problem(name, found, f"name it: {remedy}")])
 
 
 def _stage_defaults(relations: Sequence[Relation], rows: int | None) -> dict[str, Any]:
