@@ -22,8 +22,8 @@ import numpy as np
 
 from likewise.data import load
 from likewise.evaluation.crosslingual import PAIRS
+from likewise.recipes.context import RunContext
 from likewise.recipes.reading import read_recipe
-from likewise.recipes.run import RunContext
 from likewise.recipes.stages import load_stages
 
 GRID = Path(__file__).parent / "experiments" / "multilingual-grid.toml"

@@ -25,8 +25,8 @@ from likewise.errors import DataError, LikewiseError, RecipeError
 from likewise.experiments import experiment
 from likewise.losses import make_loss
 from likewise.methods.multilingual import PAPER_WEIGHTS, CosineMap, MeaningSplit, SplitLoss, SplitSides
+from likewise.recipes import pairs as running
 from likewise.recipes import prepared
-from likewise.recipes import run as running
 from likewise.recipes.frozen import language_means
 from likewise.recipes.reading import named_document, read_recipe, recipe_from
 from likewise.recipes.stages import load_stages

@@ -10,9 +10,10 @@ import pytest
 import likewise
 from likewise.api import make_recipe
 from likewise.errors import DataError, RecipeError, UsageError
+from likewise.recipes.context import RunContext
 from likewise.recipes.infer import recipe_toml
 from likewise.recipes.reading import read_recipe, recipe_from, shipped_document, shipped_recipes
-from likewise.recipes.run import RunContext, dry_run, run_recipe
+from likewise.recipes.run import dry_run, run_recipe
 from likewise.recipes.schema_parts import DataSpec
 from likewise.recipes.sources import add_noise, load_source, move_value
 from likewise.records import Record, Relation

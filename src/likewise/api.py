@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.errors import UsageError
 from likewise.predict import Predictor, Scores, load
+from likewise.recipes.context import RunContext
 from likewise.recipes.infer import infer_document, is_joint, with_own_task
 from likewise.recipes.reading import Overrides, named_document, parse_override, recipe_from, shipped_recipes
-from likewise.recipes.run import RunContext, run_recipe
+from likewise.recipes.run import run_recipe
 from likewise.recipes.schema import Recipe
 from likewise.recipes.update import Mode, NewTask, UpdateReport, update_model
 from likewise.recipes.update_pairs import NewRelation, add_relation

@@ -79,9 +79,10 @@ def train(
     quiet_libraries()
     from likewise.api import is_recipe, make_recipe
     from likewise.encoders.sentence import check_precision
+    from likewise.recipes.context import RunContext
     from likewise.recipes.infer import recipe_toml
-    from likewise.recipes.run import RunContext, run_recipe
     from likewise.recipes.run import dry_run as plan
+    from likewise.recipes.run import run_recipe
 
     check_precision(precision)
     recipe, _ = make_recipe(

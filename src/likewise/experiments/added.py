@@ -15,8 +15,9 @@ from likewise.classify import load_classifier
 from likewise.errors import Problem, RecipeError
 from likewise.experiments.parts import learnt, only
 from likewise.experiments.schema import Added
+from likewise.recipes.context import RunContext
 from likewise.recipes.labels import label_stages
-from likewise.recipes.run import RunContext, RunReport, run_recipe
+from likewise.recipes.run import RunReport, run_recipe
 from likewise.recipes.schema import Recipe
 from likewise.recipes.stages import stage_relations
 from likewise.recipes.update import add_labels, train_on

@@ -21,7 +21,6 @@ from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError
 from likewise.methods.injection import InjectionModel
 from likewise.phrases.joined import Joiner
-from likewise.recipes.build import build_settings
 from likewise.recipes.leakfilter import side_keys, sides_line
 from likewise.recipes.runfiles import Place, stage_report
 from likewise.recipes.schema import Recipe
@@ -35,7 +34,7 @@ from likewise.versions import versions
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from likewise.recipes.run import RunContext
+    from likewise.recipes.context import RunContext
 
 
 def load_paraphrases(
@@ -104,13 +103,7 @@ def run_injection(
     report = fit(
         model,
         rows["train"],
-        settings=build_settings(
-            stage,
-            seed=recipe.seed,
-            device=context.device,
-            precision=context.precision,
-            trackers=context.trackers,
-        ),
+        settings=context.settings(recipe, stage),
         evaluate=lambda _: accuracy(rows["dev"]),
         metric="score",
         emit=context.emit,

@@ -21,7 +21,7 @@ from likewise.recipes.stages import StageData, stage_relations
 from likewise.records import Relation
 
 if TYPE_CHECKING:
-    from likewise.recipes.run import RunContext
+    from likewise.recipes.context import RunContext
 
 
 def start_joint(recipe: Recipe, stage: JointStageSpec, data: StageData, *, device: str | None) -> JointModel:
@@ -68,13 +68,7 @@ def run_joint(
     report = fit(
         model,
         data.train,
-        settings=build_settings(
-            stage,
-            seed=recipe.seed,
-            device=context.device,
-            precision=context.precision,
-            trackers=context.trackers,
-        ),
+        settings=context.settings(recipe, stage),
         weights=data.weights,
         evaluate=joint_scorer(data.dev, model.relation, precision=context.precision) if data.dev else None,
         metric="score",

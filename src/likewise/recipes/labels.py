@@ -14,7 +14,6 @@ from likewise.errors import DataError, Problem, RecipeError
 from likewise.evaluation.metrics import compute
 from likewise.methods.label_embedding import ONE_HOT, LabelModel, check_tasks, printed_form_warning
 from likewise.methods.label_texts import find_label_faults
-from likewise.recipes.build import build_settings
 from likewise.recipes.devscore import DevSet
 from likewise.recipes.plans import label_plan_lines
 from likewise.recipes.runfiles import Place, stage_report
@@ -26,7 +25,7 @@ from likewise.records import Relation
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from likewise.recipes.run import RunContext
+    from likewise.recipes.context import RunContext
 
 
 def label_stages(recipe: Recipe) -> list[tuple[int, LabelStageSpec]]:
@@ -123,13 +122,7 @@ def run_labels(
             context.tell(line)
         if warning := printed_form_warning(stage.matcher, stage.loss):
             context.tell(f"  {warning}")
-        settings = build_settings(
-            stage,
-            seed=recipe.seed,
-            device=context.device,
-            precision=context.precision,
-            trackers=context.trackers,
-        )
+        settings = context.settings(recipe, stage)
         report = fit(
             model,
             data.train,

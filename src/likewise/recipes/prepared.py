@@ -33,7 +33,7 @@ from likewise.records import Record
 from likewise.versions import versions
 
 if TYPE_CHECKING:
-    from likewise.recipes.run import RunContext
+    from likewise.recipes.context import RunContext
 
 _FORMAT = 1
 # Reading that is quicker than this is not worth a file.

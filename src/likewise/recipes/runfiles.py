@@ -22,7 +22,7 @@ from likewise.recipes.stages import StageData
 from likewise.training.state import FitReport
 
 if TYPE_CHECKING:
-    from likewise.recipes.run import RunContext
+    from likewise.recipes.context import RunContext
 
 
 @dataclass(frozen=True, slots=True)

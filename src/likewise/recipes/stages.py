@@ -37,7 +37,7 @@ from likewise.recipes.sources import load_source
 from likewise.records import Record, Relation
 
 if TYPE_CHECKING:
-    from likewise.recipes.run import RunContext
+    from likewise.recipes.context import RunContext
 
 
 # Seeds share the sample of parallel text, and so its vectors in the cache.

@@ -24,8 +24,9 @@ from likewise.methods.label_embedding import LabelModel
 from likewise.methods.pairs import PairModel
 from likewise.predict import Predictor
 from likewise.recipes.build import build_settings
+from likewise.recipes.context import RunContext
 from likewise.recipes.labels import label_scorer, label_stages
-from likewise.recipes.run import RunContext, run_recipe
+from likewise.recipes.run import run_recipe
 from likewise.recipes.runfiles import stage_report
 from likewise.recipes.schema import Recipe, parse_recipe
 from likewise.recipes.schema_stages import LabelStageSpec, TrainedStageSpec

@@ -19,11 +19,13 @@ from likewise.errors import DataError, ModelError, Problem, UsageError
 from likewise.methods.described import DESCRIBED
 from likewise.methods.pairs import Objective
 from likewise.predict import Predictor, load
+from likewise.recipes.context import RunContext
 from likewise.recipes.devscore import dev_scorer
 from likewise.recipes.infer import settings_for_few
-from likewise.recipes.run import RunContext, pair_stages, run_recipe
+from likewise.recipes.run import run_recipe
 from likewise.recipes.schema import Recipe, parse_recipe
 from likewise.recipes.stages import load_stages
+from likewise.recipes.starting import pair_stages
 from likewise.recipes.update import (
     Mode,
     Trained,

@@ -1,0 +1,39 @@
+"""Where a run reads, computes and reports, and the settings that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from likewise.recipes.build import build_settings
+from likewise.recipes.schema import Recipe
+from likewise.recipes.schema_stages import OptimisedStageSpec
+from likewise.training.settings import FitSettings
+from likewise.training.state import FitEvent
+
+if TYPE_CHECKING:
+    from likewise.encoders.external import TextFunction
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """Where a run reads, computes and reports; of it only device and precision touch what is learnt."""
+
+    data_dir: Path | str | None = None
+    device: str | None = None
+    precision: str = "fp32"
+    trackers: tuple[str, ...] = ()
+    tables: Mapping[str, object] = field(default_factory=dict)
+    encoder: TextFunction | None = None
+    # Where finished stages over a frozen encoder are kept, for runs that begin with the same ones.
+    kept_stages: Path | None = None
+    tell: Callable[[str], None] = lambda line: None
+    emit: Callable[[FitEvent], None] = lambda event: None
+
+    def settings(self, recipe: Recipe, stage: OptimisedStageSpec) -> FitSettings:
+        """The optimisation of one stage in this run."""
+        return build_settings(
+            stage, seed=recipe.seed, device=self.device, precision=self.precision, trackers=self.trackers
+        )
