@@ -419,3 +419,40 @@ def test_shipped_recipe_leaves_downstream_corpora_out():
     assert {"mrpc", "stsb", "qqp"} <= set(stage.filter_against)
     assert not any(spec.source.startswith(("mrpc", "qqp")) for spec in stage.data)
     assert (stage.batch_size, stage.learning_rate, stage.dropout, stage.stop_after) == (100, 5e-5, 0.2, 2)
+
+
+@pytest.mark.parametrize("two_tower", [False, True])
+def test_a_run_that_died_goes_on_with_the_same_draws(tiny_encoder, tmp_path, two_tower):
+    """Checkpoints every two steps; the run dies after the seventh, in its second epoch."""
+    made = recipe(
+        write(tmp_path, corpus()),
+        tiny_encoder,
+        max_steps=9,
+        save_every=2,
+        evaluate_every=3,
+        two_tower=two_tower,
+    )
+    file = tmp_path / "recipe.toml"
+    file.write_text(tomli_w.dumps(made))
+    whole = likewise.train(str(file), tmp_path / "whole", device="cpu")
+
+    def die(event):
+        if event.kind == "checkpoint" and event.step == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        likewise.train(str(file), tmp_path / "broken", device="cpu", emit=die)
+    again = likewise.train(str(file), tmp_path / "broken", device="cpu", resume=True)
+    before, after = (model.model.encoder.state_dict() for model in (whole, again))
+    assert all(torch.equal(value, after[name]) for name, value in before.items())
+
+
+@pytest.mark.realdata
+def test_shipped_data_holds_no_sentence_of_a_downstream_corpus(data_dir):
+    from likewise.recipes.injection import load_paraphrases
+
+    stage = read_recipe("paraphrase-injection").stage[0]
+    pairs, lines = load_paraphrases(stage, data_dir=data_dir, tell=lambda line: None)
+    assert len(pairs) == 80_843
+    assert lines[0].startswith("leak filter: 39,271 of 39,324 tatoeba_paraphrases/train pairs kept")
+    assert len(lines) == 6
