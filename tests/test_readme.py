@@ -37,7 +37,7 @@ def test_readme_commands_are_understood(tmp_path, minilm, monkeypatch, capsys):
 
     commands = [line for language, code in BLOCKS if language == "bash" for line in code.splitlines()]
     ours = [shlex.split(line, comments=True) for line in commands if line.startswith("likewise")]
-    assert len(ours) == 8
+    assert len(ours) == 9
     rows = "".join(f"the dog {i},a cat {i},{i % 5},{i % 4}\n" for i in range(30))
     for name in ("ratings.csv", "pairs.csv", "test.csv"):
         (tmp_path / name).write_text(f"text_a,text_b,similarity,topic\n{rows}", encoding="utf8")

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 from likewise import ranks
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.vectors import encode_texts
+from likewise.errors import UsageError
 from likewise.methods.injection import InjectionModel
 from likewise.methods.joint import JointModel
 from likewise.methods.label_embedding import LabelModel
@@ -102,8 +103,12 @@ def make_loader(
     groups: Sequence[int] | None = None,
 ) -> tuple[DataLoader[Any], AnySampler]:
     """The batches of a model's rows, and what decides their order."""
-    if isinstance(model, InjectionModel) or isinstance(rows, PhraseRows):
+    if isinstance(model, InjectionModel) and isinstance(rows, PhraseRows):
         return _phrase_loader(model, rows, settings, share)
+    if isinstance(model, InjectionModel) or isinstance(rows, PhraseRows):
+        raise UsageError(
+            "aligned paraphrases are learnt by an InjectionModel, and an InjectionModel learns them"
+        )
     if isinstance(model, LabelModel):
         return _label_loader(model, rows, settings, share, weights)
     if isinstance(model, JointModel):
@@ -112,7 +117,7 @@ def make_loader(
 
 
 def _phrase_loader(
-    model: Any, rows: Any, settings: FitSettings, share: Share
+    model: InjectionModel, rows: PhraseRows, settings: FitSettings, share: Share
 ) -> tuple[DataLoader[Any], PhraseSampler]:
     sampler = PhraseSampler(
         rows.pairs, settings, random=model.draws_random, rank=share.rank, world=share.world
