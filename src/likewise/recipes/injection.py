@@ -142,8 +142,8 @@ def _start(recipe: Recipe, stage: InjectStageSpec, encoder: SentenceTransformer)
 def _rows(
     recipe: Recipe, stage: InjectStageSpec, pairs: Sequence[LinkedPair], joiner: Joiner, context: RunContext
 ) -> dict[str, PhraseRows]:
-    """Train, dev and test as pieces; no text stands in two of them."""
-    parts = _split(pairs, stage, recipe.seed)
+    """Train, dev and test as pieces; no text stands in two of them, unless all hang together."""
+    parts = _split(pairs, stage, recipe.seed, context.tell)
     rows, dropped = {}, 0
     for name, part in parts.items():
         pieces = joiner.pairs(part)
@@ -159,21 +159,21 @@ def _rows(
     return rows
 
 
-def _split(pairs: Sequence[LinkedPair], stage: InjectStageSpec, seed: int) -> dict[str, list[LinkedPair]]:
+def _split(
+    pairs: Sequence[LinkedPair], stage: InjectStageSpec, seed: int, tell: Callable[[str], None]
+) -> dict[str, list[LinkedPair]]:
+    """Pairs to learn from, to select by and to measure on."""
     records = [Record((pair.text_a, pair.text_b), {}, pair.source) for pair in pairs]
-    held, _ = split_rows(records, stage.dev_share + stage.test_share, seed)
-    rest = [pairs[row] for row in range(len(pairs)) if row not in held]
-    apart = sorted(held)
+    held, apart = split_rows(records, stage.dev_share + stage.test_share, seed)
+    if not apart:
+        tell("  dev was split off at random: the pairs hang together through shared texts")
+    rows = sorted(held)
     share = stage.test_share / (stage.dev_share + stage.test_share)
-    test = (
-        {apart[row] for row in split_rows([records[row] for row in apart], share, seed)[0]}
-        if share
-        else set()
-    )
+    test = split_rows([records[row] for row in rows], share, seed)[0] if share else set()
     return {
-        "train": rest,
-        "dev": [pairs[row] for row in apart if row not in test],
-        "test": [pairs[row] for row in apart if row in test],
+        "train": [pairs[row] for row in range(len(pairs)) if row not in held],
+        "dev": [pairs[row] for place, row in enumerate(rows) if place not in test],
+        "test": [pairs[row] for place, row in enumerate(rows) if place in test],
     }
 
 
