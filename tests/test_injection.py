@@ -456,3 +456,32 @@ def test_shipped_data_holds_no_sentence_of_a_downstream_corpus(data_dir):
     assert len(pairs) == 80_843
     assert lines[0].startswith("leak filter: 39,271 of 39,324 tatoeba_paraphrases/train pairs kept")
     assert len(lines) == 6
+
+
+ODD = [
+    "🙂🙃",
+    "!?…",
+    "שלום עולם",
+    "a dog\u200d runs",
+    "é\u0301",
+    "   the   cat   ",
+    "the dog 🐕 runs in the park",
+]
+
+
+@pytest.mark.parametrize("a", ODD)
+def test_odd_texts_are_taught_or_left_without_phrases(encoder, joiner, a):
+    """Emoji, marks alone, right-to-left text, joiners: spans stay inside their own text."""
+    aligner = Aligner(encoder)
+    bare = [LinkedPair(a, b, (), (), ()) for b in (*ODD, "the old man sings")]
+    found = list(link_pairs(bare, phraser("rules"), aligner, by="me"))
+    rows = PhraseRows(joiner.pairs(found), seed=1)
+    model = InjectionModel(encoder)
+    collate = PhraseCollate(rows, joiner, model)
+    batch = collate([(0, row, False) for row in range(len(found))])
+    assert torch.isfinite(model(**batch)["loss"])
+    for pair in rows.pairs:
+        for text in (pair.a, pair.b):
+            assert (text.phrases >= 0).all()
+            assert (text.phrases[:, 1] <= len(text.ids)).all()
+            assert (text.phrases[:, 0] < text.phrases[:, 1]).all()

@@ -250,3 +250,15 @@ def test_an_own_table_of_several_ratings_is_asked_which(tiny_encoder, tmp_path):
     (tmp_path / "mine.csv").write_text(f"text_a,text_b,near,far\n{rows}\n")
     with pytest.raises(DataError, match="--relation near"):
         likewise.train("finetune", data=str(tmp_path / "mine.csv"), encoder=str(tiny_encoder))
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(("relation", "kept"), [("mrpc", "3,656 of 3,668"), ("stsb", "5,732 of 5,749")])
+def test_shipped_rows_are_filtered_against_their_own_test_set(data_dir, relation, kept):
+    from likewise.recipes.context import RunContext
+    from likewise.recipes.reading import read_recipe
+    from likewise.recipes.stages import load_stages
+
+    recipe = read_recipe("finetune", overrides={"stage.0.relation": relation})
+    [data] = load_stages(recipe, context=RunContext(data_dir=data_dir))
+    assert data.leakage[0].startswith(f"leak filter: {kept} {relation}/train rows kept")

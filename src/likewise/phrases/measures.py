@@ -216,7 +216,7 @@ def _alike(a: Sequence[AbstractSet[str]], b: Sequence[AbstractSet[str]]) -> Matr
     return found
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=20_000)
 def _letters(text: str) -> frozenset[str]:
     """Three letters at a time, ends marked."""
     marked = f"^{text}$"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from likewise.data import corpus_names, find_corpus, load, open_table, read, text_key
@@ -16,13 +16,22 @@ from likewise.records import Record
 
 
 def evaluation_sets(
-    names: Sequence[str], *, data_dir: str | Path | None = None, pairs: bool = True
+    names: Sequence[str],
+    *,
+    data_dir: str | Path | None = None,
+    pairs: bool = True,
+    asked: Collection[str] | None = None,
 ) -> dict[str, list[Record]]:
-    """Records by set name; a suite's name (sts7) stands for all of its sets, others are corpora or files."""
+    """Records by set name; a suite's name (sts7) stands for all of its sets, others are corpora or files.
+
+    With `asked`, for those of its sets that ask one of these relations: a model that answers one relation is
+    measured on no other set.
+    """
     sets: dict[str, list[Record]] = {}
     for name in names:
         if name in SUITES:
-            sets.update({task.name: load_task(task, data_dir=data_dir) for task in SUITES[name].tasks})
+            tasks = [task for task in SUITES[name].tasks if asked is None or task.asked in asked]
+            sets.update({task.name: load_task(task, data_dir=data_dir) for task in tasks})
         else:
             sets[name] = load(name, relations=(), data_dir=data_dir, pairs=pairs)
     return sets

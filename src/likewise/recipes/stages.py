@@ -277,7 +277,8 @@ def _filter(
     """
     chosen = rated_against(stage)
     pairs = not isinstance(stage, LabelStageSpec)
-    against = evaluation_sets(chosen, data_dir=context.data_dir, pairs=pairs)
+    asked = [stage.relation] if isinstance(stage, JointStageSpec) else None
+    against = evaluation_sets(chosen, data_dir=context.data_dir, pairs=pairs, asked=asked)
     names = f"{len(chosen)} evaluation sets" if len(chosen) > 2 else ", ".join(chosen)
     lines = []
     kept_train = []
