@@ -18,6 +18,7 @@ from typing import Any
 
 import likewise
 from likewise.data import write_json_aside
+from likewise.training.state import FitEvent
 
 RESULTS = Path(__file__).resolve().parent / "results" / "injection.json"
 # METHODS 4.3 and 4.7: the paper's rows, and what no paper has.
@@ -59,8 +60,16 @@ def main() -> None:
             precision=given.precision,
             overwrite=True,
             tell=print,
+            emit=show,
         )
         write(given.results, name)
+
+
+def show(event: FitEvent) -> None:
+    """A line per look at dev."""
+    if event.kind == "evaluate":
+        numbers = ", ".join(f"{name} {value:.3f}" for name, value in event.values.items())
+        print(f"  step {event.step:,} of {event.total:,}: {numbers}", flush=True)
 
 
 def _override(text: str) -> tuple[str, Any]:

@@ -640,6 +640,23 @@ def classification(ending: str) -> str:
     return markdown(["setting", *header, "average gain", "seeds"], rows)
 
 
+def injection() -> str:
+    """How well encoders learn phrases in each way: accuracies on held-out paraphrases, in per cent."""
+    rows = []
+    for name, found in read("injection").items():
+        _, encoder, way = name.split("-", 2)
+        held = found["held_out"]
+        columns = (
+            "phrases",
+            *(f"phrases {c}" for c in ("paraphrase", "random", "in-paraphrase")),
+            "sentences",
+        )
+        numbers = [f"{100 * held[column]:.1f}" if column in held else "–" for column in columns]
+        rows.append([encoder, way, *numbers, f"{found['pairs_of']['train']:,}", f"{found['steps']:,}"])
+    header = ["encoder", "taught", "phrases", "paraphrase", "random", "in-paraphrase", "sentences"]
+    return markdown([*header, "training pairs", "steps"], rows)
+
+
 UPDATED = {"cardinality": "IMDB", "domain": "Kitchen", "objective": "IMDB"}
 
 
@@ -676,6 +693,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "described": described,
     "explaining": explaining,
     "headline": headline,
+    "injection": injection,
     "label-speed": label_speed,
     "language-means": language_means,
     "languages": languages,
