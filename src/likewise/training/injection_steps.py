@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset, Sampler
 
-from likewise.data.batching import training_batches
 from likewise.errors import DataError
 from likewise.methods.injection import PARAPHRASE, RANDOM, WITHIN, InjectionModel
 from likewise.phrases.joined import Joined, Joiner, PiecePair, PieceText
+from likewise.training.loader import epoch_batches
 from likewise.training.settings import FitSettings
 
 # Which epoch's draw, which pair, and whether it is shown with another text.
@@ -137,15 +137,7 @@ class PhraseSampler(Sampler[list[Item]]):
         self._rank, self._world, self._epoch = rank, world, 0
 
     def _batches(self, epoch: int) -> list[list[int]]:
-        chosen = self._settings
-        return training_batches(
-            self._lengths,
-            batch_size=chosen.batch_size,
-            seed=chosen.seed,
-            epoch=epoch,
-            order=chosen.order,
-            token_budget=chosen.token_budget,
-        )
+        return epoch_batches(self._lengths, self._settings, epoch)
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch that the next iteration walks through."""

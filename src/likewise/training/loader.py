@@ -106,16 +106,7 @@ class StepSampler(Sampler[list[Item]]):
         self._steps = len(self._batches(0)) * steps_per_batch(settings.schedule, self._relations)
 
     def _batches(self, epoch: int) -> list[list[int]]:
-        chosen = self._settings
-        return training_batches(
-            self._lengths,
-            batch_size=chosen.batch_size,
-            seed=chosen.seed,
-            epoch=epoch,
-            order=chosen.order,
-            token_budget=chosen.token_budget,
-            weights=self._weights,
-        )
+        return epoch_batches(self._lengths, self._settings, epoch, weights=self._weights)
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch that the next iteration walks through."""
@@ -136,6 +127,21 @@ class StepSampler(Sampler[list[Item]]):
                 shuffle=chosen.shuffle_relations,
             ):
                 yield [(row, active, False) for row in mine] or [(rows[0], active, True)]
+
+
+def epoch_batches(
+    lengths: Sequence[int], settings: FitSettings, epoch: int, *, weights: Sequence[float] | None = None
+) -> list[list[int]]:
+    """The batches of an epoch as a run's settings cut them."""
+    return training_batches(
+        lengths,
+        batch_size=settings.batch_size,
+        seed=settings.seed,
+        epoch=epoch,
+        order=settings.order,
+        token_budget=settings.token_budget,
+        weights=weights,
+    )
 
 
 class Anchors:
