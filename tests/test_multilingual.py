@@ -25,8 +25,8 @@ from likewise.errors import DataError, LikewiseError, RecipeError
 from likewise.experiments import experiment
 from likewise.losses import make_loss
 from likewise.methods.multilingual import PAPER_WEIGHTS, CosineMap, MeaningSplit, SplitLoss, SplitSides
-from likewise.recipes import pairs as running
-from likewise.recipes import prepared
+from likewise.recipes import pairs, prepared
+from likewise.recipes import run as running
 from likewise.recipes.frozen import language_means
 from likewise.recipes.reading import named_document, read_recipe, recipe_from
 from likewise.recipes.stages import load_stages
@@ -377,15 +377,15 @@ set = {{ "stage.1.convolution" = 3 }}
 
 def test_a_run_that_died_goes_on_as_if_nothing_had_happened(world, monkeypatch):
     train(world, "whole")
-    real = running.run_refine
+    real = pairs.run_refine
 
     def die(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running, "run_refine", die)
+    monkeypatch.setattr(pairs, "run_refine", die)
     with pytest.raises(KeyboardInterrupt):
         train(world, "torn")
-    monkeypatch.setattr(running, "run_refine", real)
+    monkeypatch.setattr(pairs, "run_refine", real)
     # As if the first stage had died in its last epoch: its newest checkpoint is what is left.
     stage = world / "torn.run" / "stage-0"
     (stage / "done.json").unlink()
