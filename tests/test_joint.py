@@ -262,3 +262,17 @@ def test_shipped_rows_are_filtered_against_their_own_test_set(data_dir, relation
     recipe = read_recipe("finetune", overrides={"stage.0.relation": relation})
     [data] = load_stages(recipe, context=RunContext(data_dir=data_dir))
     assert data.leakage[0].startswith(f"leak filter: {kept} {relation}/train rows kept")
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(("source", "texts"), [("mrpc/dev", 2), ("cola/dev_in_domain", 1)])
+def test_a_named_corpus_is_an_own_table_too(data_dir, monkeypatch, source, texts):
+    from likewise.api import make_recipe
+    from likewise.recipes.context import RunContext
+    from likewise.recipes.stages import load_stages
+
+    monkeypatch.setenv("LIKEWISE_DATA", str(data_dir))
+    recipe, tables = make_recipe("finetune", data=source)
+    [data] = load_stages(recipe, context=RunContext(tables=tables))
+    assert {len(record.texts) for record in data.train} == {texts}
+    assert data.train[0].values[next(iter(recipe.relation))] is not None

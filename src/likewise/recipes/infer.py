@@ -16,6 +16,7 @@ import tomli_w
 
 from likewise.data import count_rows, infer_relations, open_table
 from likewise.data.columns import find_any_texts
+from likewise.data.reading import find_named_corpus
 from likewise.errors import DataError, Problem
 from likewise.recipes.reading import shipped_document
 from likewise.recipes.schema import Recipe
@@ -75,15 +76,17 @@ def with_own_task(
     texts: tuple[str | None, str | None] = (None, None),
 ) -> dict[str, Any]:
     """A joint recipe with a user's own table of pairs or single texts in place of its data and relations."""
-    opened = open_table(source)
-    found = find_any_texts(opened.columns, *texts, source=opened.name)
+    named = find_named_corpus(source)
+    columns = () if named else open_table(source).columns
+    found = named[0].texts if named else find_any_texts(columns, *texts, source=name)
     relations = infer_relations(
         source, declared=declared, text_a=texts[0], text_b=texts[1], pairs=len(found) == 2
     )
     if len(relations) != 1:
-        raise _which_relation(name, relations, [column for column in opened.columns if column not in found])
+        raise _which_relation(name, relations, [column for column in columns if column not in found])
     [relation] = relations
-    entry = {"source": name, **dict(zip(("text_a", "text_b"), found, strict=False))}
+    # A named corpus knows its own columns.
+    entry = {"source": name, **({} if named else dict(zip(("text_a", "text_b"), found, strict=False)))}
     stage = {**document["stage"][0], "relation": relation.name, "data": [entry], "dev": []}
     stage |= {"filter_against": [], "dev_share": 0.1, **settings_for_few(count_rows(source) or _FEW)}
     kept = {key: value for key, value in document.items() if key != "evaluation"}
