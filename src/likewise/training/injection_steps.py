@@ -88,16 +88,17 @@ def draw_within(pair: PiecePair, rng: np.random.Generator, *, near: bool = False
     """
     found = []
     linked: dict[int, set[int]] = {}
-    for first, second in pair.links.tolist():
+    links = pair.links.tolist()
+    for first, second in links:
         linked.setdefault(first, set()).add(second)
-    for first, second in pair.links.tolist():
-        free = np.setdiff1d(np.arange(len(pair.b.phrases)), list(linked[first]))
+    spans = pair.b.phrases.tolist()
+    for first, second in links:
+        free = [number for number in range(len(spans)) if number not in linked[first]]
         if near:
-            start, end = pair.b.phrases[second]
-            close = free[(pair.b.phrases[free, 0] < end) & (pair.b.phrases[free, 1] > start)]
-            free = close if len(close) else free
-        if len(free):
-            found.append((first, int(free[rng.integers(len(free))])))
+            start, end = spans[second]
+            free = [n for n in free if spans[n][0] < end and spans[n][1] > start] or free
+        if free:
+            found.append((first, free[int(rng.integers(len(free)))]))
     return np.array(found, dtype=np.int64).reshape(-1, 2)
 
 
