@@ -150,6 +150,17 @@ def test_fit_bf16_stays_close_to_fp32(tiny_encoder, records, tmp_path):
             assert (half.state_dict()[name] - value).abs().max() < 5e-3
 
 
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="about machines without a GPU")
+def test_fit_without_a_gpu_and_without_a_word_about_it(tiny_encoder, records, tmp_path):
+    given = {"learning_rate": 1e-4, "precision": "bf16"}
+    named, _ = trained(tiny_encoder, records, tmp_path / "a", ONE, **given)
+    found, _ = trained(tiny_encoder, records, tmp_path / "b", ONE, device=None, **given)
+    for name, value in named.state_dict().items():
+        assert torch.equal(value, found.state_dict()[name]), name
+    with pytest.raises(UsageError, match="fp16 is for GPUs: train in bf16"):
+        trained(tiny_encoder, records, tmp_path / "c", ONE, device=None, precision="fp16")
+
+
 def test_fit_writes_to_a_tracker_by_name(tiny_encoder, records, tmp_path, monkeypatch):
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "board"))
     trained(tiny_encoder, records, tmp_path, ONE, max_steps=12, trackers=("tensorboard",))

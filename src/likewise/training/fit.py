@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
@@ -127,6 +128,9 @@ def _arguments(settings: FitSettings, run: Path) -> TrainingArguments:
         # Beside the run folder, which is removed when the model is complete.
         name = f"{run.parent.name.removesuffix('.run')}-{run.name}"
         os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(Path("runs") / "tensorboard" / name))
+    on_cpu = settings.device == "cpu" or not torch.accelerator.is_available()
+    if on_cpu and settings.precision == "fp16":
+        raise UsageError("fp16 is for GPUs: train in bf16 or fp32 on a CPU")
     arguments = TrainingArguments(
         output_dir=str(run),
         per_device_train_batch_size=settings.batch_size,
@@ -142,7 +146,7 @@ def _arguments(settings: FitSettings, run: Path) -> TrainingArguments:
         seed=settings.seed,
         bf16=settings.precision == "bf16",
         fp16=settings.precision == "fp16",
-        use_cpu=settings.device == "cpu",
+        use_cpu=on_cpu,
         remove_unused_columns=False,
         disable_tqdm=True,
         dataloader_pin_memory=False,
