@@ -657,6 +657,111 @@ def injection() -> str:
     return markdown([*header, "training pairs", "steps"], rows)
 
 
+# Columns of the table of fine-tuned tasks: name, experiment without its encoder, column there.
+TASKS_AFTER_PHRASES = (
+    ("MRPC, 1k pairs", "paraphrase-1k", "MRPC"),
+    ("STS-B, 1k pairs", "paraphrase-1k", "STS-B"),
+    ("MRPC", "paraphrase", "MRPC"),
+    ("STS-B", "paraphrase", "STS-B"),
+    ("RTE", "paraphrase", "RTE"),
+    ("MNLI", "paraphrase-mnli", "MNLI"),
+    ("CoLA, in domain", "paraphrase-single", "CoLA in-domain"),
+    ("CoLA, out of it", "paraphrase-single", "CoLA out-of-domain"),
+    ("SST-2", "paraphrase-single", "SST-2"),
+)
+
+
+def injected_tasks() -> str:
+    """Fine-tuned tasks by what the encoder was taught before; the difference to none, * if significant."""
+    rows = []
+    for encoder in ("minilm", "mpnet"):
+        found = {stem: _if_there(f"{stem}-{encoder}") for _, stem, _ in TASKS_AFTER_PHRASES}
+        for setting in found["paraphrase-1k"]["settings"]:
+            name = setting["setting"]
+            cells = [_with_gain(found[stem], name, column) for _, stem, column in TASKS_AFTER_PHRASES]
+            rows.append([encoder, name, *cells])
+    rows += [["paper, BERT-base", name, *cells] for name, cells in published_rows("paraphrase").items()]
+    return markdown(["encoder", "taught before", *(name for name, _, _ in TASKS_AFTER_PHRASES)], rows)
+
+
+def _if_there(name: str) -> dict[str, Any]:
+    return read(name) if (RESULTS / f"{name}.json").is_file() else {"settings": [], "comparisons": []}
+
+
+def _with_gain(result: dict[str, Any], name: str, column: str) -> str:
+    """86.7 (+3.5*): a mean, what it has over the baseline, a star where Holm's p is below .05."""
+    means = [s["mean"][column] for s in result["settings"] if s["setting"] == name and column in s["mean"]]
+    if not means:
+        return "–"
+    [compared] = [c for c in result["comparisons"] if (c["setting"], c["column"]) == (name, column)] or [None]
+    if compared is None:
+        return f"{means[0]:.1f}"
+    return f"{means[0]:.1f} ({-compared['difference']:+.1f}{'*' if compared['p_holm'] < 0.05 else ''})"
+
+
+# Ways of teaching against each other, METHODS 4.7: Tables 5 to 7.
+WAYS_COMPARED = (
+    ("sentences and phrases", "sentences alone"),
+    ("sentences and phrases", "phrases alone"),
+    ("sentences and phrases", "simple features"),
+    ("phrases alone", "phrases alone, simple"),
+    ("phrases alone", "phrases, two classes"),
+)
+
+
+def injected_ways() -> str:
+    """Ways of teaching against each other, 1,000 pairs; * where Welch's p, Holm over all, is below .05."""
+    from likewise.evaluation.significance import holm, welch
+
+    tasks = [(encoder, column) for encoder in ("minilm", "mpnet") for column in ("MRPC", "STS-B")]
+    numbers = {
+        (encoder, setting["setting"], column): setting["numbers"][column]
+        for encoder, column in tasks
+        for setting in read(f"paraphrase-1k-{encoder}")["settings"]
+    }
+    pairs = [
+        (numbers[encoder, one, column], numbers[encoder, other, column])
+        for one, other in WAYS_COMPARED
+        for encoder, column in tasks
+    ]
+    p = holm([welch(one, other).p for one, other in pairs])
+    cells = [
+        f"{statistics.mean(one) - statistics.mean(other):+.2f}{'*' if p[place] < 0.05 else ''}"
+        for place, (one, other) in enumerate(pairs)
+    ]
+    rows = [
+        [one, other, *cells[number * len(tasks) : (number + 1) * len(tasks)]]
+        for number, (one, other) in enumerate(WAYS_COMPARED)
+    ]
+    return markdown(["taught", "minus", *(f"{column}, {encoder}" for encoder, column in tasks)], rows)
+
+
+def injected_sizes() -> str:
+    """QQP by the number of training pairs: as it is, taught phrases before, what that gives."""
+    from likewise.evaluation.tables import p_value
+
+    rows = []
+    for encoder in ("minilm", "mpnet"):
+        result = _if_there(f"paraphrase-qqp-{encoder}")
+        means = {(s["start"], s["setting"]): s for s in result["settings"]}
+        for compared in result["comparisons"]:
+            start, interval = compared["start"], compared["interval"]
+            rows.append(
+                [
+                    encoder,
+                    start,
+                    spread(means[start, result["baseline"]], "QQP"),
+                    spread(means[start, compared["setting"]], "QQP"),
+                    f"{-compared['difference']:+.2f}",
+                    f"{-interval[1]:+.2f} to {-interval[0]:+.2f}",
+                    p_value(compared["p"]),
+                ]
+            )
+    rows += [["paper, BERT-base", *cells] for cells in published_rows("paraphrase-qqp").values()]
+    header = ["encoder", "training pairs", "as it is", "taught before", "gain", "95 % interval", "p"]
+    return markdown(header, rows)
+
+
 UPDATED = {"cardinality": "IMDB", "domain": "Kitchen", "objective": "IMDB"}
 
 
@@ -693,6 +798,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "described": described,
     "explaining": explaining,
     "headline": headline,
+    "injected-sizes": injected_sizes,
+    "injected-tasks": injected_tasks,
+    "injected-ways": injected_ways,
     "injection": injection,
     "label-speed": label_speed,
     "language-means": language_means,
