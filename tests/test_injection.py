@@ -219,6 +219,21 @@ def test_loss_is_the_sum_of_two_mean_cross_entropies(joiner, encoder, features):
     assert model.heads["sentences"].weight.shape == (2, 32)
 
 
+def test_two_towers_are_held_where_they_were_but_for_paraphrases(joiner, encoder):
+    """A text may come nearer to its paraphrase; all other cosines are counted, of a random pair too."""
+    model = InjectionModel(encoder, two_tower=True).eval()
+    rows = PhraseRows(joiner.pairs(corpus()), 1)
+    batch = PhraseCollate(rows, joiner, model)([(0, 0, False), (0, 1, True)])
+    free = model(**batch)["loss"]
+    model.anchor = 2.0
+    before = functional.normalize(torch.randn(4, 32), dim=-1)
+    now = functional.normalize(model.encoder(dict(batch["inputs"]))["sentence_embedding"], dim=-1)
+    change = (now @ now.T - before @ before.T) ** 2
+    counted = [(0, 1), (0, 3), (1, 2), (1, 3), (2, 3)]  # (0, 2) are paraphrases
+    wanted = free + 2.0 * torch.stack([change[a, b] for a, b in counted]).mean()
+    torch.testing.assert_close(model(**batch, anchors=before)["loss"], wanted)
+
+
 def test_elaborate_features_of_one_phrase_pair_by_hand(joiner, encoder):
     model = InjectionModel(encoder).eval()
     pair = linked("the dogs plays", "a cat sings", (0, 2, 0, 2))
@@ -366,6 +381,21 @@ def test_two_towers_train_a_retrieval_encoder(tiny_encoder, tmp_path):
     likewise.train(str(file), tmp_path / "model", device="cpu")
     stage = json.loads((tmp_path / "model" / "likewise" / "model.json").read_text())["stages"][0]
     assert stage["held_out"]["phrases"] > 0.5
+
+
+def test_an_anchor_holds_the_cosines_of_two_towers(tiny_encoder, tmp_path):
+    texts = [pair.text_a for pair in corpus()]
+    start = load_encoder(tiny_encoder, device="cpu").encode(texts, normalize_embeddings=True)
+    moved = []
+    for anchor in (0.0, 30.0):
+        given = {"two_tower": True, "anchor": anchor, "epochs": 8, "select": False, "evaluate_every": 1000}
+        made = recipe(write(tmp_path, corpus()), tiny_encoder, **given)
+        file = tmp_path / f"recipe{anchor}.toml"
+        file.write_text(tomli_w.dumps(made))
+        model = likewise.train(str(file), tmp_path / f"model{anchor}", device="cpu")
+        found = model.model.encoder.encode(texts, normalize_embeddings=True)
+        moved.append(float(((found @ found.T - start @ start.T) ** 2).mean()))
+    assert moved[1] < moved[0] / 4
 
 
 def test_pairs_without_links_are_aligned_once_and_kept(tiny_encoder, tmp_path, monkeypatch):

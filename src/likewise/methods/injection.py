@@ -9,6 +9,9 @@
     phrases     dropout → Linear → paraphrase, random, in-paraphrase
     sentences   dropout → Linear → random, paraphrase
 
+Texts that are encoded apart are compared by their cosine afterwards, of which neither task speaks: `anchor`
+holds the cosines of all texts of a step that are no paraphrases where the starting encoder had them.
+
 The heads are thrown away: what is left is an encoder of the same size, to be fine-tuned like any other.
 """
 
@@ -22,6 +25,7 @@ from torch.nn import functional
 
 from likewise.encoders.sentence import embedding_width
 from likewise.errors import ModelError, UsageError
+from likewise.losses import anchored
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -62,6 +66,7 @@ class InjectionModel(nn.Module):
         if transformer is None:
             raise ModelError("phrases are taught to a transformer; this encoder is none: choose another")
         width = int(transformer.config.hidden_size)
+        self.anchor = 0.0  # weight of `losses.anchored`; a stage's setting
         self.dropout = nn.Dropout(dropout)
         self.heads = nn.ModuleDict()
         if learns != "sentences":
@@ -83,13 +88,15 @@ class InjectionModel(nn.Module):
         spans: dict[str, Tensor],
         phrase_labels: Tensor,
         sentence_labels: Tensor,
+        anchors: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """The loss of a step, and the answers of both heads.
 
         `spans` holds the pieces of the first and the second span of each phrase pair, flat over the batch
-        (`a`, `b`), and how many each span has (`a_sizes`, `b_sizes`).
+        (`a`, `b`), and how many each span has (`a_sizes`, `b_sizes`). `anchors` are the starting encoder's
+        vectors of all first texts, then of all second ones.
         """
-        states, sentences = self._encode(inputs)
+        states, sentences, vectors = self._encode(inputs)
         losses, found = [], {}
         if "phrases" in self.heads and len(phrase_labels):
             scores = self.heads["phrases"](self.dropout(self._phrase_features(states, spans)))
@@ -100,18 +107,22 @@ class InjectionModel(nn.Module):
             scores = self.heads["sentences"](self.dropout(sentences))
             losses.append(functional.cross_entropy(scores, sentence_labels))
             found["sentences"] = scores
+        if anchors is not None and vectors is not None:
+            [first] = torch.nonzero(sentence_labels, as_tuple=True)
+            losses.append(self.anchor * anchored(vectors, anchors, first, first + len(sentence_labels)))
         # A batch without any phrase still owes a gradient to processes that train side by side.
         idle = 0.0 * torch.stack([p.sum() for p in self.heads.parameters()]).sum()
         return {"loss": torch.stack([*losses, idle]).sum(), **found}
 
-    def _encode(self, inputs: dict[str, Any]) -> tuple[Tensor, Tensor]:
-        """States of all pieces, and what the sentences are judged by, B rows."""
+    def _encode(self, inputs: dict[str, Any]) -> tuple[Tensor, Tensor, Tensor | None]:
+        """States of all pieces, what the sentences are judged by (B rows), vectors of texts encoded apart."""
         if not self.two_tower:
             states = self.encoder[0].auto_model(**inputs).last_hidden_state
-            return states.float(), states[:, 0].float()
+            return states.float(), states[:, 0].float(), None
         found = self.encoder(dict(inputs))
-        u, v = found["sentence_embedding"].float().chunk(2)
-        return found["token_embeddings"].float(), pair_features(u, v, "elaborate")
+        vectors = found["sentence_embedding"].float()
+        u, v = vectors.chunk(2)
+        return found["token_embeddings"].float(), pair_features(u, v, "elaborate"), vectors
 
     def _phrase_features(self, states: Tensor, spans: dict[str, Tensor]) -> Tensor:
         how = "max" if self.features == "elaborate" else "mean"

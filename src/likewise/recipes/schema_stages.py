@@ -205,6 +205,11 @@ class InjectStageSpec(OptimisedStageSpec):
         default="elaborate", description="max-pooled with product and difference, or mean-pooled without"
     )
     two_tower: bool = Field(default=False, description="texts encoded apart: for a retrieval encoder")
+    anchor: float = Field(
+        default=3.0,
+        ge=0,
+        description="two towers: weight that holds cosines of texts that are no paraphrases of each other",
+    )
     negatives: Literal["uniform", "near"] = Field(
         default="uniform", description="near: in-paraphrase negatives overlap the right phrase"
     )

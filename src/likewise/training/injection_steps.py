@@ -21,7 +21,7 @@ from torch.utils.data import Dataset, Sampler
 from likewise.errors import DataError
 from likewise.methods.injection import PARAPHRASE, RANDOM, WITHIN, InjectionModel
 from likewise.phrases.joined import Joined, Joiner, PiecePair, PieceText
-from likewise.training.loader import epoch_batches
+from likewise.training.loader import Anchors, epoch_batches
 from likewise.training.settings import FitSettings
 
 # Which epoch's draw, which pair, and whether it is shown with another text.
@@ -156,8 +156,10 @@ class PhraseSampler(Sampler[list[Item]]):
 class PhraseCollate:
     """Examples → InjectionModel.forward's arguments."""
 
-    def __init__(self, rows: PhraseRows, joiner: Joiner, model: InjectionModel) -> None:
-        self._rows, self._joiner = rows, joiner
+    def __init__(
+        self, rows: PhraseRows, joiner: Joiner, model: InjectionModel, anchors: Anchors | None = None
+    ) -> None:
+        self._rows, self._joiner, self._anchors = rows, joiner, anchors
         self._two_tower, self._max_length = model.two_tower, model.max_length
 
     def __call__(self, items: Sequence[Item]) -> dict[str, Any]:
@@ -174,12 +176,16 @@ class PhraseCollate:
         for side, runs in flat.items():
             places, sizes = _unroll(np.concatenate(runs))
             spans |= {side: torch.from_numpy(places), f"{side}_sizes": torch.from_numpy(sizes)}
-        return {
+        batch = {
             "inputs": padded,
             "spans": spans,
             "phrase_labels": torch.from_numpy(np.concatenate([one.labels for one in drawn])),
             "sentence_labels": torch.tensor([int(one.paraphrase) for one in drawn]),
         }
+        if self._anchors is None:
+            return batch
+        texts = [one.a.text for one in drawn] + [one.b.text for one in drawn]
+        return {**batch, "anchors": self._anchors.take(texts)}
 
     def _inputs(self, drawn: Sequence[Drawn]) -> tuple[list[Joined], dict[str, list[tuple[int, int]]]]:
         """The inputs of a batch, and for each example the input and the piece where either text starts."""

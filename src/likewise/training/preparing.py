@@ -122,7 +122,14 @@ def _phrase_loader(
     sampler = PhraseSampler(
         rows.pairs, settings, random=model.draws_random, rank=share.rank, world=share.world
     )
-    collate = PhraseCollate(rows, Joiner(model.encoder.tokenizer), model)
+    anchors = None
+    if model.two_tower and settings.anchor:
+        model.anchor = settings.anchor
+        texts = [text for pair in rows.pairs for text in (pair.a.text, pair.b.text)]
+        features = TextFeatures(model.encoder)
+        features.add(texts)
+        anchors = Anchors(model.encoder, texts, features)
+    collate = PhraseCollate(rows, Joiner(model.encoder.tokenizer), model, anchors)
     return DataLoader(PhraseDataset(rows), batch_sampler=sampler, collate_fn=collate), sampler
 
 
