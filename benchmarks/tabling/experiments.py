@@ -1,0 +1,44 @@
+"""Families that show experiments of several methods: as the paper prints them, searches on dev."""
+
+from __future__ import annotations
+
+from tabling.common import markdown, printed, published_rows, read
+
+
+def paper(name: str) -> str:
+    """An experiment over relations as its paper prints it: means with arrows, the paper's rows below."""
+    result = read(name)
+    settings = result["settings"]
+    columns = list(dict.fromkeys(column for setting in settings for column in setting["metrics"]))
+    arrows = {(c["start"], c["setting"], c["column"]): c["arrow"] for c in result["comparisons"]}
+    rows = [
+        [
+            setting["start"] or "–",
+            setting["setting"],
+            *(
+                printed(setting, column) + arrows.get((setting["start"], setting["setting"], column), "")
+                for column in columns
+            ),
+            str(len(setting["seeds"])),
+        ]
+        for setting in settings
+    ]
+    for label, cells in published_rows(name).items():
+        rows.append(["paper", label, *cells, ""])
+    return markdown(["start", "setting", *columns, "seeds"], rows)
+
+
+def search(name: str) -> str:
+    """Candidates of a recipe: dev chooses, test numbers stand beside it."""
+    settings = read(name)["settings"]
+    columns = list(settings[0]["metrics"])
+    rows = [
+        [
+            setting["setting"],
+            f"**{100 * sum(setting['dev']) / len(setting['dev']):.2f}**",
+            *(printed(setting, column) for column in columns),
+            str(len(setting["seeds"])),
+        ]
+        for setting in settings
+    ]
+    return markdown(["candidate", "dev", *columns, "seeds"], rows)

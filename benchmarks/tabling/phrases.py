@@ -1,0 +1,168 @@
+"""Phrases: alignment, explanations, encoders that were taught paraphrases."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from tabling.common import is_there, markdown, published_rows, read, spread
+
+
+def alignment() -> str:
+    """F1 of links on test: ours, mutual best cosines, overlap; per encoder."""
+    files = {"headlines": "iSTS headlines", "images": "iSTS images", "mtref": "MTRef", "wiki": "Wiki"}
+    rows = []
+    for encoder, found in read("alignment")["encoders"].items():
+        for name, label in files.items():
+            ways = found[f"{name} test"]
+            chunks = "token f1" in ways["ours"]
+            numbers = [f"{100 * ways[way]['f1']:.1f}" for way in ("ours", "best cosines", "overlap")]
+            tokens = f"{100 * ways['ours']['token f1']:.1f}" if chunks else ""
+            rows.append(
+                [encoder, label, "chunks" if chunks else "words", f"**{numbers[0]}**", *numbers[1:], tokens]
+            )
+    return markdown(
+        ["encoder", "data", "links of", "ours", "best cosines", "overlap", "ours, words of chunks"], rows
+    )
+
+
+def explaining() -> str:
+    """What people made against our explanations."""
+    result = read("explaining")
+    rows = []
+    for name, found in result["chunks"].items():
+        rows.append([f"iSTS {name}: chunks people left unlinked, F1", f"{100 * found['unlinked f1']:.1f}"])
+        rows.append(
+            [f"iSTS {name}: strength against people's score, Spearman", f"{found['strength spearman']:.3f}"]
+        )
+    for name, found in result["edits"].items():
+        rows.append(
+            [
+                f"edited {name} ({found['edits']}): the least matched phrase holds every new word, %",
+                f"{100 * found['covered']:.1f} (at least one: {100 * found['touched']:.1f}; "
+                f"length {100 * found['share of the sentence']:.0f} % of the sentence)",
+            ]
+        )
+    return markdown(["", ""], rows)
+
+
+def injection() -> str:
+    """How well encoders learn phrases in each way: accuracies on held-out paraphrases, in per cent."""
+    rows = []
+    for name, found in read("injection").items():
+        _, encoder, way = name.split("-", 2)
+        held = found["held_out"]
+        columns = (
+            "phrases",
+            *(f"phrases {c}" for c in ("paraphrase", "random", "in-paraphrase")),
+            "sentences",
+        )
+        numbers = [f"{100 * held[column]:.1f}" if column in held else "–" for column in columns]
+        rows.append([encoder, way, *numbers, f"{found['pairs_of']['train']:,}", f"{found['steps']:,}"])
+    header = ["encoder", "taught", "phrases", "paraphrase", "random", "in-paraphrase", "sentences"]
+    return markdown([*header, "training pairs", "steps"], rows)
+
+
+# Columns of the table of fine-tuned tasks: name, experiment without its encoder, column there.
+TASKS_AFTER_PHRASES = (
+    ("MRPC, 1k pairs", "paraphrase-1k", "MRPC"),
+    ("STS-B, 1k pairs", "paraphrase-1k", "STS-B"),
+    ("MRPC", "paraphrase", "MRPC"),
+    ("STS-B", "paraphrase", "STS-B"),
+    ("RTE", "paraphrase", "RTE"),
+    ("MNLI", "paraphrase-mnli", "MNLI"),
+    ("CoLA, in domain", "paraphrase-single", "CoLA in-domain"),
+    ("CoLA, out of it", "paraphrase-single", "CoLA out-of-domain"),
+    ("SST-2", "paraphrase-single", "SST-2"),
+)
+
+
+def injected_tasks() -> str:
+    """Fine-tuned tasks by what the encoder was taught before; the difference to none, * if significant."""
+    rows = []
+    for encoder in ("minilm", "mpnet"):
+        found = {stem: _if_there(f"{stem}-{encoder}") for _, stem, _ in TASKS_AFTER_PHRASES}
+        for setting in found["paraphrase-1k"]["settings"]:
+            name = setting["setting"]
+            cells = [_with_gain(found[stem], name, column) for _, stem, column in TASKS_AFTER_PHRASES]
+            rows.append([encoder, name, *cells])
+    rows += [["paper, BERT-base", name, *cells] for name, cells in published_rows("paraphrase").items()]
+    return markdown(["encoder", "taught before", *(name for name, _, _ in TASKS_AFTER_PHRASES)], rows)
+
+
+def _if_there(name: str) -> dict[str, Any]:
+    return read(name) if is_there(name) else {"settings": [], "comparisons": []}
+
+
+def _with_gain(result: dict[str, Any], name: str, column: str) -> str:
+    """86.7 (+3.5*): a mean, what it has over the baseline, a star where Holm's p is below .05."""
+    means = [s["mean"][column] for s in result["settings"] if s["setting"] == name and column in s["mean"]]
+    if not means:
+        return "–"
+    [compared] = [c for c in result["comparisons"] if (c["setting"], c["column"]) == (name, column)] or [None]
+    if compared is None:
+        return f"{means[0]:.1f}"
+    return f"{means[0]:.1f} ({-compared['difference']:+.1f}{'*' if compared['p_holm'] < 0.05 else ''})"
+
+
+# Ways of teaching against each other, METHODS 4.7: Tables 5 to 7.
+WAYS_COMPARED = (
+    ("sentences and phrases", "sentences alone"),
+    ("sentences and phrases", "phrases alone"),
+    ("sentences and phrases", "simple features"),
+    ("phrases alone", "phrases alone, simple"),
+    ("phrases alone", "phrases, two classes"),
+)
+
+
+def injected_ways() -> str:
+    """Ways of teaching against each other, 1,000 pairs; * where Welch's p, Holm over all, is below .05."""
+    from likewise.evaluation.significance import holm, welch
+
+    tasks = [(encoder, column) for encoder in ("minilm", "mpnet") for column in ("MRPC", "STS-B")]
+    numbers = {
+        (encoder, setting["setting"], column): setting["numbers"][column]
+        for encoder, column in tasks
+        for setting in read(f"paraphrase-1k-{encoder}")["settings"]
+    }
+    pairs = [
+        (numbers[encoder, one, column], numbers[encoder, other, column])
+        for one, other in WAYS_COMPARED
+        for encoder, column in tasks
+    ]
+    p = holm([welch(one, other).p for one, other in pairs])
+    cells = [
+        f"{statistics.mean(one) - statistics.mean(other):+.2f}{'*' if p[place] < 0.05 else ''}"
+        for place, (one, other) in enumerate(pairs)
+    ]
+    rows = [
+        [one, other, *cells[number * len(tasks) : (number + 1) * len(tasks)]]
+        for number, (one, other) in enumerate(WAYS_COMPARED)
+    ]
+    return markdown(["taught", "minus", *(f"{column}, {encoder}" for encoder, column in tasks)], rows)
+
+
+def injected_sizes() -> str:
+    """QQP by the number of training pairs: as it is, taught phrases before, what that gives."""
+    from likewise.evaluation.tables import p_value
+
+    rows = []
+    for encoder in ("minilm", "mpnet"):
+        result = _if_there(f"paraphrase-qqp-{encoder}")
+        means = {(s["start"], s["setting"]): s for s in result["settings"]}
+        for compared in result["comparisons"]:
+            start, interval = compared["start"], compared["interval"]
+            rows.append(
+                [
+                    encoder,
+                    start,
+                    spread(means[start, result["baseline"]], "QQP"),
+                    spread(means[start, compared["setting"]], "QQP"),
+                    f"{-compared['difference']:+.2f}",
+                    f"{-interval[1]:+.2f} to {-interval[0]:+.2f}",
+                    p_value(compared["p"]),
+                ]
+            )
+    rows += [["paper, BERT-base", *cells] for cells in published_rows("paraphrase-qqp").values()]
+    header = ["encoder", "training pairs", "as it is", "taught before", "gain", "95 % interval", "p"]
+    return markdown(header, rows)

@@ -1,0 +1,129 @@
+"""Similarity regression: experiments on the seven STS tasks, noise, the README's encoders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tabling.common import is_there, markdown, published_numbers, read, spread
+
+TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
+
+
+def experiment(name: str) -> str:
+    """Every setting of an experiment: the seven tasks, average with interval, dev, chosen grid point."""
+    result = read(name)
+    tests = {(t["start"], t["setting"]): t["p"] for t in result["tests"] if t["column"] == "average"}
+    rows = []
+    for setting in result["settings"]:
+        p = tests.get((setting["start"], setting["setting"]))
+        chosen = ", ".join(
+            f"{key.rpartition('.')[2]} {value:g}" for key, value in setting["overrides"].items()
+        )
+        dev = [value for value in setting["dev"] if value is not None]
+        rows.append(
+            [
+                f"{setting['setting']} {setting['start']}".strip().replace("|", "\\|"),
+                *(f"{setting['mean'][task]:.2f}" for task in TASKS if task in setting["mean"]),
+                f"**{spread(setting, 'average')}**",
+                "–" if p is None else f"{p:.3f}",
+                f"{100 * sum(dev) / len(dev):.2f}",
+                chosen or "–",
+                str(len(setting["seeds"])),
+            ]
+        )
+    return markdown(
+        ["setting", *TASKS, "average", f"p against {result['baseline']}", "dev", "chosen on dev", "seeds"],
+        rows,
+    )
+
+
+def by_start(name: str) -> str:
+    """Every start × setting: cosine and head on sts7, further checks, beside what the paper printed."""
+    result = read(name)
+    published = published_numbers().get(name, {})
+    tests = {(t["start"], t["setting"]): t["p"] for t in result["tests"] if t["column"] == "average"}
+    settings = result["settings"]
+    extra = [column for column in settings[-1]["mean"] if "accuracy" in column]
+    papers = [model for model in ("BERT", "RoBERTa") if any(model in row for row in published.values())]
+    with_head = any("head average" in setting["mean"] for setting in settings)
+    with_memory = name == "regression-infonce"
+    header = ["start", "setting", "cosine, sts7", f"p against {result['baseline']}"]
+    header += ["head, sts7"] * with_head + extra + ["dev"] + ["most GPU memory, MiB"] * with_memory
+    header += [f"paper, {model}" for model in papers]
+    rows = []
+    for setting in settings:
+        p = tests.get((setting["start"], setting["setting"]))
+        row = [setting["start"], setting["setting"].replace("|", "\\|"), f"**{spread(setting, 'average')}**"]
+        row += ["–" if p is None else f"{p:.3f}"]
+        row += [mean_of(setting, "head average")] * with_head
+        row += [mean_of(setting, column) for column in extra]
+        row += [f"{100 * sum(setting['dev']) / len(setting['dev']):.2f}"]
+        if with_memory:
+            row += [f"{max(setting['peak_memory_mib']):,.0f}"]
+        shown = published.get(setting["setting"], {})
+        row += [f"{shown[model]:.2f}" if model in shown else "–" for model in papers]
+        rows.append(row)
+    return markdown(header, rows)
+
+
+def mean_of(setting: dict[str, Any], column: str) -> str:
+    """A mean over seeds, or a dash where the setting has no such number."""
+    return f"{setting['mean'][column]:.2f}" if column in setting["mean"] else "–"
+
+
+def noise() -> str:
+    """Smooth K2 against Translated ReLU at each share of wrong labels."""
+    from likewise.evaluation.significance import holm, welch
+
+    settings = {(s["start"], s["setting"]): s for s in read("regression-noise")["settings"]}
+    levels = ["0 %", "10 %", "20 %", "40 %"]
+    starts = list(dict.fromkeys(start for start, _ in settings))
+    column, check = "average", "SNLI test accuracy"
+    pairs = [
+        (start, level, settings[start, f"Smooth K2, {level}"], settings[start, f"Translated ReLU, {level}"])
+        for start in starts
+        for level in levels
+    ]
+    p = holm([welch(k2["numbers"][column], relu["numbers"][column]).p for _, _, k2, relu in pairs])
+    rows = [
+        [
+            start,
+            level,
+            spread(k2, column),
+            spread(relu, column),
+            f"{k2['mean'][column] - relu['mean'][column]:+.2f}",
+            f"{p[number]:.3f}",
+            f"{k2['mean'][check]:.1f}",
+            f"{relu['mean'][check]:.1f}",
+        ]
+        for number, (start, level, k2, relu) in enumerate(pairs)
+    ]
+    header = ["start", "wrong labels", "Smooth K2", "Translated ReLU", "difference", "p (Holm over all rows)"]
+    return markdown([*header, "SNLI accuracy, Smooth K2", "SNLI accuracy, Translated ReLU"], rows)
+
+
+def headline() -> str:
+    """The README's table: raw and trained encoders on sts7."""
+    rows = []
+    for model, raw in (("minilm", "sts7-minilm"), ("mpnet", "sts7-mpnet")):
+        shown = {"minilm": "all-MiniLM-L6-v2", "mpnet": "all-mpnet-base-v2"}[model]
+        if is_there(raw):
+            values = {task["name"]: task["value"] for task in read(raw)["tasks"]}
+            rows.append(
+                [
+                    shown,
+                    "as published",
+                    *(f"{values[t]:.1f}" for t in TASKS),
+                    f"{read(raw)['average']:.2f}",
+                    "–",
+                ]
+            )
+        for name, label in (
+            (f"similarity-{model}", "`similarity`"),
+            (f"similarity-{model}-leak", "the same, leak let in"),
+        ):
+            if is_there(name):
+                setting = read(name)["settings"][0]
+                cells = [f"{setting['mean'][t]:.1f}" for t in TASKS]
+                rows.append([shown, label, *cells, spread(setting, "average"), str(len(setting["seeds"]))])
+    return markdown(["encoder", "training", *TASKS, "average", "seeds"], rows)

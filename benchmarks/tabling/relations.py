@@ -1,0 +1,98 @@
+"""Several relations by one model: tests, cost, advice, described relations, the README's table."""
+
+from __future__ import annotations
+
+from tabling.common import markdown, names_like, printed, published_rows, read
+
+
+def tests(name: str) -> str:
+    """Every setting against the baseline: difference, interval, effect, corrected p."""
+    from likewise.evaluation.tables import p_value
+
+    result = read(name)
+    rows = [
+        [
+            c["start"] or "–",
+            c["setting"],
+            c["column"],
+            f"{c['difference']:+.2f}",
+            f"{c['interval'][0]:+.2f} to {c['interval'][1]:+.2f}",
+            f"{c['effect']:+.2f}",
+            p_value(c["p_holm"]),
+        ]
+        for c in result["comparisons"]
+    ]
+    header = ["start", f"{result['baseline']} minus", "relation", "difference", "95 % interval", "Hedges g"]
+    return markdown([*header, "p (Holm)"], rows)
+
+
+def cost(name: str) -> str:
+    """What the settings cost against one relation alone."""
+    rows = [
+        [c["setting"], str(c["models"]), f"{c['steps']:,}", f"{c['seconds']:.0f}", f"**{c['ratio']:.2f}×**"]
+        for c in read(name)["costs"]
+    ]
+    return markdown(["setting", "models", "steps", "seconds", "against one relation alone"], rows)
+
+
+def advice(name: str) -> str:
+    """Joint or single for each relation, and why."""
+    rows = [
+        [a["start"] or "–", a["column"], f"**{a['choice']}**", f"{a['difference']:+.2f}", a["reason"]]
+        for a in read(name)["advice"]
+    ]
+    return markdown(["start", "relation", "choose", "joint − single", "because"], rows)
+
+
+def relations() -> str:
+    """The README's table: several relations by one model, against the papers' best."""
+    best = published_rows("relations-best")
+    rows = []
+    for family, label in (("relations-activity", "Human Activity Phrases"), ("relations-sick", "SICK")):
+        for name in names_like(f"{family}-m*"):
+            joint = next(s for s in read(name)["settings"] if s["setting"] == "multi-label")
+            columns = list(joint["metrics"])
+            rows.append(
+                [
+                    label,
+                    ", ".join(column.partition(" ")[2] for column in columns),
+                    joint["start"],
+                    " / ".join(printed(joint, column) for column in columns),
+                    " / ".join(best[family]),
+                    str(len(joint["seeds"])),
+                ]
+            )
+    return markdown(["data", "relations", "encoder", "one model", "best published", "seeds"], rows)
+
+
+DESCRIBED = (
+    "raw cosine",
+    "nearest known, chosen on dev",
+    "zero",
+    "zero, another question",
+    "hot",
+    "hot, 10% rehearsed",
+    "own head",
+    "supervised, described",
+    "supervised, own heads",
+)
+
+
+def described() -> str:
+    """A relation that was left out, then described: Spearman on it, and on the others after the update."""
+    left_out = read("relations-described")["encoders"]["minilm"]["left_out"]
+    rows = []
+    for name in DESCRIBED:
+        row = [name]
+        for about in left_out.values():
+            found = about["settings"][name]
+            spread = "" if found["interval"] is None else f" ± {(found['interval'][1] - found['mean']):.3f}"
+            kept = about["known"].get({"zero": "known"}.get(name, name))
+            row += [f"{found['mean']:.3f}{spread}".replace("0.", "."), "" if kept is None else known(kept)]
+        rows.append(row)
+    return markdown(["", *(part for name in left_out for part in (f"{name} left out", "the others"))], rows)
+
+
+def known(values: dict[str, float]) -> str:
+    """Spearman of the relations that were there before, in their order."""
+    return " / ".join(f"{value:.3f}".replace("0.", ".") for value in values.values())
