@@ -31,6 +31,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "language-means": multilingual.language_means,
     "languages": multilingual.languages,
     "noise": regression.noise,
+    "phrases-first": phrases.phrases_first,
     "relations": relations.relations,
     "speed": speed.speed,
     "stage-speed": speed.stage_speed,

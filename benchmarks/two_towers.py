@@ -1,4 +1,4 @@
-"""What teaching phrases to texts that are encoded apart does to an encoder: its cosines of sentences, its phrases.
+"""What phrases taught to texts that are encoded apart do to an encoder: cosines of sentences, and of phrases.
 
     python benchmarks/inject.py minilm --ways towers
     python benchmarks/two_towers.py minilm injected-minilm-towers
@@ -15,9 +15,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from alignment import CHUNKED, best_cosines, cases, f1
-
 import likewise
+from alignment import CHUNKED, best_cosines, cases, f1
 from likewise.data import load, write_json_aside
 from likewise.evaluation.metrics import compute
 
