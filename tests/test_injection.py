@@ -419,6 +419,36 @@ def test_pairs_without_links_are_aligned_once_and_kept(tiny_encoder, tmp_path, m
     assert both[0]["held_out"] == both[1]["held_out"]
 
 
+OWN = {"stage.0.max_steps": 2, "stage.0.batch_size": 8, "stage.0.dev_share": 0.2, "stage.0.phraser": "rules"}
+
+
+def test_own_paraphrases_take_the_place_of_a_shipped_recipe_s(tiny_encoder, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    overrides = OWN | {"stage.0.aligner": str(tiny_encoder)}
+    rows = [{"said": pair.text_a, "meant": pair.text_b} for pair in corpus()]
+    file = tmp_path / "mine.csv"
+    file.write_text("said,meant\n" + "".join(f"{row['said']},{row['meant']}\n" for row in rows))
+    weights = []
+    for data in (str(file), rows):
+        options = {"encoder": str(tiny_encoder), "text_a": "said", "text_b": "meant", "device": "cpu"}
+        model = likewise.train("paraphrase-injection", data=data, overrides=overrides, **options)
+        weights.append(model.model.encoder.state_dict())
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+
+
+def test_too_few_own_paraphrases_are_refused_with_how_many_it_takes(tiny_encoder, tmp_path):
+    source = write(tmp_path, corpus()[:9])
+    with pytest.raises(
+        DataError, match="9 paraphrases leave 1 to hold out, fewer than 10; give 100, or raise"
+    ):
+        likewise.train("paraphrase-injection", encoder=str(tiny_encoder), data=source, device="cpu")
+
+
+def test_own_paraphrases_have_no_ratings(tmp_path):
+    with pytest.raises(UsageError, match="--relation, --text-a and --text-b describe a table"):
+        likewise.train("paraphrase-injection", data=str(tmp_path / "mine.csv"), relations=["similarity:0..5"])
+
+
 def test_links_that_came_along_are_left_as_they_are(tiny_encoder):
     pairs = [*corpus()[:2], LinkedPair("a dog runs", "the dog runs", (), (), ())]
     aligner = Aligner(load_encoder(tiny_encoder, device="cpu"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.errors import UsageError
 from likewise.predict import Predictor, Scores, load
 from likewise.recipes.context import RunContext
-from likewise.recipes.infer import infer_document, is_joint, with_own_task
+from likewise.recipes.infer import infer_document, kind_of_stage, with_own_paraphrases, with_own_task
 from likewise.recipes.reading import Overrides, named_document, parse_override, recipe_from, shipped_recipes
 from likewise.recipes.run import run_recipe
 from likewise.recipes.schema import Recipe
@@ -104,10 +104,14 @@ def make_recipe(
     named = data if data is None or isinstance(data, str) else _remember(data, tables)
     if isinstance(source, str | os.PathLike) and is_recipe(os.fspath(source)):
         document, where = named_document(os.fspath(source))
-        if named is not None and is_joint(document):
+        kind = kind_of_stage(document)
+        if named is not None and kind == "joint":
             document = with_own_task(
                 document, tables.get(named, named), name=named, declared=relations, texts=(text_a, text_b)
             )
+            return recipe_from(document, where, overrides=changes, encoder=encoder), tables
+        if named is not None and kind == "inject" and not relations:
+            document = with_own_paraphrases(document, name=named, texts=(text_a, text_b))
             return recipe_from(document, where, overrides=changes, encoder=encoder), tables
         if relations or text_a or text_b:
             raise UsageError(

@@ -26,6 +26,7 @@ from likewise.records import Relation
 _FEW, _FEW_PAIRS_SEEN = 1000, 2500
 # A list as tomli_w writes it, one entry a line, and how long it may be on one.
 _LIST, _LINE = re.compile(r"\[\n((?:    [^\n]+,\n)+)\]"), 90
+_TEXTS = ("text_a", "text_b")
 _STAGE_KEYS = ("objective", "data", "dev", "filter_against", "name")
 
 
@@ -45,7 +46,7 @@ def infer_document(
             [Problem(name, "has no column that looks like a rating", "name one: --relation similarity:0..5")]
         )
     entry: dict[str, Any] = {"source": name}
-    entry |= {key: value for key, value in (("text_a", text_a), ("text_b", text_b)) if value}
+    entry |= {key: value for key, value in zip(_TEXTS, (text_a, text_b), strict=True) if value}
     stage = {
         "name": "pairs",
         "data": [entry],
@@ -61,10 +62,22 @@ def infer_document(
     }
 
 
-def is_joint(document: Mapping[str, Any]) -> bool:
-    """Whether a recipe fine-tunes a joint encoder: on one relation, of whatever table it is given."""
+def kind_of_stage(document: Mapping[str, Any]) -> str:
+    """What a recipe's first stage does: "joint", "inject", …; nothing for rated pairs."""
     stages = document.get("stage") or [{}]
-    return isinstance(stages[0], Mapping) and stages[0].get("kind") == "joint"
+    return str(stages[0].get("kind", "")) if isinstance(stages[0], Mapping) else ""
+
+
+def with_own_paraphrases(
+    document: Mapping[str, Any], *, name: str, texts: tuple[str | None, str | None] = (None, None)
+) -> dict[str, Any]:
+    """A recipe that teaches phrases with a user's own table of paraphrases, or file of links, as its data.
+
+    Its leak filter goes too: it is against corpora that only those of the recipe's own data may have.
+    """
+    entry = {"source": name, **{key: column for key, column in zip(_TEXTS, texts, strict=True) if column}}
+    stage = {**document["stage"][0], "data": [entry], "filter_against": []}
+    return {**document, "stage": [stage, *document["stage"][1:]]}
 
 
 def with_own_task(
@@ -86,7 +99,7 @@ def with_own_task(
         raise _which_relation(name, relations, [column for column in columns if column not in found])
     [relation] = relations
     # A named corpus knows its own columns.
-    entry = {"source": name, **({} if named else dict(zip(("text_a", "text_b"), found, strict=False)))}
+    entry = {"source": name, **({} if named else dict(zip(_TEXTS, found, strict=False)))}
     stage = {**document["stage"][0], "relation": relation.name, "data": [entry], "dev": []}
     stage |= {"filter_against": [], "dev_share": 0.1, **settings_for_few(count_rows(source) or _FEW)}
     kept = {key: value for key, value in document.items() if key != "evaluation"}

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import torch
 
 from likewise.data.links import LinkedPair, read_links, write_links
 from likewise.data.paraphrases import read_paraphrases, without_texts
-from likewise.data.splits import split_rows
+from likewise.data.splits import FEWEST_TO_SPLIT, split_rows
 from likewise.encoders.cache import default_folder, identify
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError
@@ -38,15 +39,20 @@ if TYPE_CHECKING:
 
 
 def load_paraphrases(
-    stage: InjectStageSpec, *, data_dir: Path | str | None, tell: Callable[[str], None]
+    stage: InjectStageSpec,
+    *,
+    data_dir: Path | str | None,
+    tables: Mapping[str, object] | None = None,
+    tell: Callable[[str], None],
 ) -> tuple[list[LinkedPair], list[str]]:
     """A stage's paraphrases without those that have a side in an evaluation set, and what was left out."""
+    given = tables or {}
     keys = side_keys(stage.filter_against, data_dir=data_dir)
     found: list[LinkedPair] = []
     lines = []
     for spec in stage.data:
         pairs = read_paraphrases(
-            spec.source,
+            given.get(spec.source, spec.source),
             text_a=spec.text_a,
             text_b=spec.text_b,
             only=spec.only or None,
@@ -163,18 +169,29 @@ def _split(
     pairs: Sequence[LinkedPair], stage: InjectStageSpec, seed: int, tell: Callable[[str], None]
 ) -> dict[str, list[LinkedPair]]:
     """Pairs to learn from, to select by and to measure on."""
+    held_out = stage.dev_share + stage.test_share
+    _enough(round(len(pairs) * held_out), len(pairs), held_out)
     records = [Record((pair.text_a, pair.text_b), {}, pair.source) for pair in pairs]
-    held, apart = split_rows(records, stage.dev_share + stage.test_share, seed)
+    held, apart = split_rows(records, held_out, seed)
+    _enough(len(held), len(pairs), held_out)
     if not apart:
         tell("  dev was split off at random: the pairs hang together through shared texts")
     rows = sorted(held)
-    share = stage.test_share / (stage.dev_share + stage.test_share)
+    share = stage.test_share / held_out
     test = split_rows([records[row] for row in rows], share, seed)[0] if share else set()
     return {
         "train": [pairs[row] for row in range(len(pairs)) if row not in held],
         "dev": [pairs[row] for place, row in enumerate(rows) if place not in test],
         "test": [pairs[row] for place, row in enumerate(rows) if place in test],
     }
+
+
+def _enough(held: int, pairs: int, share: float) -> None:
+    """Refuse to select by a handful of pairs."""
+    if held < FEWEST_TO_SPLIT:
+        found = f"{pairs} paraphrases leave {held} to hold out, fewer than {FEWEST_TO_SPLIT}"
+        needed = math.ceil(FEWEST_TO_SPLIT / share)
+        raise DataError(f"{found}; give {needed}, or raise stage.0.dev_share and stage.0.test_share")
 
 
 def _linked(stage: InjectStageSpec, pairs: Sequence[LinkedPair], context: RunContext) -> Sequence[LinkedPair]:

@@ -77,7 +77,9 @@ def load_stage(
     if isinstance(stage, InjectStageSpec):
         from likewise.recipes.injection import load_paraphrases
 
-        pairs, told = load_paraphrases(stage, data_dir=context.data_dir, tell=context.tell)
+        pairs, told = load_paraphrases(
+            stage, data_dir=context.data_dir, tables=context.tables, tell=context.tell
+        )
         return StageData([], None, None, (), told, paraphrases=tuple(pairs))
     if isinstance(stage, JointStageSpec):
         stage = one_relation(recipe, stage)
