@@ -26,7 +26,7 @@ from likewise.encoders.vectors import encode_texts
 from likewise.evaluation.metrics import spearman
 from likewise.methods.pairs import Objective, PairModel
 from likewise.records import Record, Relation
-from likewise.store import versions
+from likewise.versions import versions
 from likewise.training.fit import fit
 from likewise.training.settings import FitSettings
 
