@@ -26,9 +26,9 @@ from likewise.encoders.vectors import encode_texts
 from likewise.evaluation.metrics import spearman
 from likewise.methods.pairs import Objective, PairModel
 from likewise.records import Record, Relation
-from likewise.versions import versions
 from likewise.training.fit import fit
 from likewise.training.settings import FitSettings
+from likewise.versions import versions
 
 SIMILARITY = Relation.graded("similarity", 0, 5)
 BATCH, RATE = 16, 2e-5

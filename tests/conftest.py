@@ -160,3 +160,11 @@ def here(tmp_path, monkeypatch, capsys):
         return code, said.out + said.err
 
     return run
+
+
+def follow_card(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the Python that a model folder's README shows, from the folder beside it."""
+    card = (model / "README.md").read_text(encoding="utf8")
+    code = card.partition("```python\n")[2].partition("```")[0]
+    monkeypatch.chdir(model.parent)
+    exec(compile(code, "README.md", "exec"), {})

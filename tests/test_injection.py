@@ -357,6 +357,12 @@ def test_the_checkpoint_has_the_same_size_and_loads_anywhere(injected, tiny_enco
     assert SentenceTransformer(str(model)).encode(["a dog"]).shape == (1, 32)
 
 
+def test_the_card_of_an_injected_encoder_says_what_comes_next(injected):
+    card = (injected[0] / "README.md").read_text()
+    assert "likewise train finetune --encoder model " in card
+    assert "It answers:" not in card
+
+
 def test_an_injected_encoder_answers_by_the_cosine(injected):
     model = likewise.load(injected[0], device="cpu")
     assert model.score([("a dog", "a dog")])["similarity"][0] == pytest.approx(1.0, abs=1e-5)

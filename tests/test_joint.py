@@ -16,6 +16,7 @@ from likewise.evaluation.tasks import Task
 from likewise.methods.joint import load_joint
 from likewise.predict import JointPredictor
 from likewise.records import Relation
+from tests.conftest import follow_card
 
 SAME = Relation.classes("same", ["no", "yes"])
 ANIMALS = ["dog", "cat", "man", "woman", "child", "band", "train", "river"]
@@ -107,7 +108,7 @@ def test_numbers_come_on_their_own_scale_everywhere(tiny_encoder, tmp_path):
     np.testing.assert_allclose(theirs, model.outputs(asked)[:, 0], atol=1e-5)
 
 
-def test_single_texts_are_read_where_a_row_holds_one(tiny_encoder, tmp_path):
+def test_single_texts_are_read_where_a_row_holds_one(tiny_encoder, tmp_path, monkeypatch):
     file = tmp_path / "texts.csv"
     rows = [f"the {x} {v},{'yes' if v == 'runs' else 'no'}" for x in ANIMALS for v in ("runs", "sleeps")] * 3
     file.write_text("text,same\n" + "\n".join(rows) + "\n")
@@ -122,8 +123,14 @@ def test_single_texts_are_read_where_a_row_holds_one(tiny_encoder, tmp_path):
     found = classifier.classify(["the dog runs", "the dog sleeps"])
     assert found.best == ["yes", "no"]
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
+    follow_card(tmp_path / "model", monkeypatch)
     with pytest.raises(UsageError, match="answers no others"):
         classifier.classify("the dog", labels=["dog", "cat"])
+
+
+def test_the_card_of_a_joint_model_is_right(trained, monkeypatch):
+    follow_card(trained / "model", monkeypatch)
+    assert "Loads with `CrossEncoder`" in (trained / "model" / "README.md").read_text()
 
 
 def test_same_seed_same_model_and_another_differs(tiny_encoder, tmp_path):

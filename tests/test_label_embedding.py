@@ -26,7 +26,7 @@ from likewise.recipes.schema import parse_recipe
 from likewise.recipes.schema_parts import EncoderSpec
 from likewise.records import Relation
 from likewise.training.label_steps import take_turns
-from tests.conftest import WORDS
+from tests.conftest import WORDS, follow_card
 
 MOOD = {"praise": ["sings", "plays guitar", "reads a book"], "complaint": ["sleeps", "no never", "not or"]}
 MOOD_RELATION = Relation.classes("mood", list(MOOD))
@@ -169,11 +169,12 @@ def accuracy(model, tasks, name):
 
 
 @pytest.mark.parametrize("label_encoder", ["shared", "own"])
-def test_two_tasks_are_learnt_by_one_model_and_survive_saving(tasks, label_encoder):
+def test_two_tasks_are_learnt_by_one_model_and_survive_saving(tasks, label_encoder, monkeypatch):
     told = []
     model = train(tasks, "model", overrides={"stage.0.label_encoder": label_encoder}, tell=told.append)
     assert accuracy(model, tasks, "mood") > 0.9
     assert accuracy(model, tasks, "place") > 0.9
+    follow_card(tasks / "model", monkeypatch)
     again = likewise.load_classifier(tasks / "model", device="cpu")
     texts = ["the man sings 1", "a woman sleeps 2"]
     for task in ("mood", "place"):

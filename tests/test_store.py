@@ -12,6 +12,7 @@ from sentence_transformers import SentenceTransformer
 import likewise
 from likewise.errors import DataError, ModelError, UsageError
 from likewise.predict import Predictor
+from tests.conftest import follow_card
 
 TEXTS = ["a man plays guitar", "the dog sleeps", "two children eat bread in the kitchen , not soup"]
 PAIRS = [(TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[2]), (TEXTS[0], TEXTS[0])]
@@ -56,6 +57,11 @@ def test_saved_model_holds_only_safe_files_and_says_what_it_is(folder):
     assert document["versions"]["torch"]
     card = (folder / "README.md").read_text()
     assert "| topic | -2..2 | head |" in card
+
+
+def test_the_card_of_a_pair_model_is_right(folder, monkeypatch):
+    follow_card(folder, monkeypatch)
+    assert "Loads with `SentenceTransformer` too" in (folder / "README.md").read_text()
 
 
 def test_score_of_a_named_relation_and_of_an_unknown_one(folder):

@@ -5,16 +5,19 @@
       likewise/model.json                           relations, objectives, recipe, versions, numbers
       likewise/heads.safetensors                    every trained head
       likewise/language.safetensors                 a multilingual model's language extractor, for probes
+      likewise/matcher.safetensors, label_encoder/  of a model whose labels are texts
+      likewise/injection.safetensors                the heads that an encoder was taught phrases by
+      likewise/layers/                              instead of an encoder, where a function is the encoder
       README.md                                     a model card written from what was measured
 
-Saving the folder again through sentence-transformers drops `likewise/`.
+A joint model is a sequence classifier instead, which CrossEncoder and transformers load. Saving a folder again
+through sentence-transformers drops `likewise/`.
 """
 
 from __future__ import annotations
 
 from likewise.store.loading import kind_of, load_joint_model, load_labels, load_model, raw_model
 from likewise.store.saving import AnyModel, save_model
-from likewise.versions import versions
 
 __all__ = [
     "AnyModel",
@@ -24,5 +27,4 @@ __all__ = [
     "load_model",
     "raw_model",
     "save_model",
-    "versions",
 ]

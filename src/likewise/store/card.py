@@ -1,4 +1,4 @@
-"""The model card: the README.md of a model folder."""
+"""The model card: the README.md of a model folder, from what was measured and nothing else."""
 
 from __future__ import annotations
 
@@ -9,27 +9,64 @@ from likewise.records import Relation
 
 
 def model_card(name: str, document: Mapping[str, Any]) -> str:
-    """The README of a model folder, from what was measured and nothing else."""
+    """What the model answers, how it is asked, what it learnt from, what else loads it."""
     lines = [
         "---",
         "library_name: sentence-transformers",
-        "tags: [likewise, sentence-similarity]",
+        f"tags: [likewise, {_tag(document)}]",
         "---",
         f"# {name}",
         "",
+        *_use(name, document),
+        "",
+        *_stages(document),
+        "",
+        _how_it_loads(document),
+        "",
     ]
-    lines += [
+    return "\n".join(lines)
+
+
+def _tag(document: Mapping[str, Any]) -> str:
+    return "text-classification" if {"labels", "joint"} & document.keys() else "sentence-similarity"
+
+
+def _use(name: str, document: Mapping[str, Any]) -> list[str]:
+    """What it answers, and the lines of Python that ask it."""
+    if "injected" in document:
+        return [
+            "An encoder that Likewise taught phrases of paraphrases. It answers nothing yet; fine-tune it:",
+            "",
+            "```bash",
+            f"likewise train finetune --encoder {name} --data ratings.csv --output my-model",
+            "```",
+        ]
+    load, ask = "load", 'score([("first text", "second text")])'
+    if "labels" in document or document.get("joint", {}).get("texts") == 1:
+        first = document["relations"][0]["name"]
+        load, ask = "load_classifier", f'classify(["a text"], task="{first}")'
+    return [
         "Trained with Likewise. It answers:",
         "",
         "| relation | scale | answered by | description |",
         "|---|---|---|---|",
+        *(_row(Relation.from_dict(entry), document["source"]) for entry in document["relations"]),
+        "",
+        "```python",
+        "import likewise",
+        f'model = likewise.{load}("{name}")',
+        f"model.{ask}",
+        "```",
     ]
-    for entry in document["relations"]:
-        relation = Relation.from_dict(entry)
-        source = document["source"][relation.name]
-        lines.append(f"| {relation.name} | {relation.scale} | {source} | {relation.description or '–'} |")
-    lines += ["", "```python", "import likewise", f'model = likewise.load("{name}")']
-    lines += ['model.score([("first text", "second text")])', "```", ""]
+
+
+def _row(relation: Relation, source: Mapping[str, str]) -> str:
+    scale = relation.scale.replace("|", "\\|")
+    return f"| {relation.name} | {scale} | {source[relation.name]} | {relation.description or '–'} |"
+
+
+def _stages(document: Mapping[str, Any]) -> list[str]:
+    lines = []
     for stage in document.get("stages", []):
         best = stage.get("best_value")
         lines.append(
@@ -37,8 +74,7 @@ def model_card(name: str, document: Mapping[str, Any]) -> str:
             + (f", best dev score {best:.4f} at step {stage['best_step']:,}" if best is not None else "")
         )
         lines += [f"  - {line}" for line in stage.get("leakage", [])]
-    lines += ["", _how_it_loads(document), ""]
-    return "\n".join(lines)
+    return lines
 
 
 def _how_it_loads(document: Mapping[str, Any]) -> str:
@@ -47,4 +83,6 @@ def _how_it_loads(document: Mapping[str, Any]) -> str:
         return f"Holds layers only: load it with the encoder `{name}`, likewise.load(folder, encoder=…)."
     if document.get("recipe", {}).get("encoder", {}).get("peepholes"):
         return "Its LSTM has peepholes, which sentence-transformers does not know: load it with likewise."
+    if "joint" in document:
+        return "Loads with `CrossEncoder` and with transformers' `AutoModelForSequenceClassification` too."
     return "Loads with `SentenceTransformer` too: heads in `likewise/` are ignored there, and lost on saving."
