@@ -10,8 +10,8 @@
       likewise/layers/                              instead of an encoder, where a function is the encoder
       README.md                                     a model card written from what was measured
 
-A joint model is a sequence classifier instead, which CrossEncoder and transformers load. Saving a folder again
-through sentence-transformers drops `likewise/`.
+A joint model is a sequence classifier instead, which CrossEncoder and transformers load. Saving a folder
+again through sentence-transformers drops `likewise/`.
 """
 
 from __future__ import annotations
