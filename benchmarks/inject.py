@@ -3,9 +3,12 @@
     python benchmarks/inject.py minilm
     python benchmarks/inject.py mpnet --ways both simple --links runs/injection/links-*.jsonl.gz
 
+    python benchmarks/inject.py --merge runs/injection/minilm-*.json
+
 Without --links the recipe's own data is read and aligned. Every checkpoint goes to
 $LIKEWISE_MODELS/injected-ENCODER-WAY, where the paraphrase-* experiments find it. Accuracies on held-out
-paraphrases go to benchmarks/results/injection.json, beside those of other encoders.
+paraphrases go to benchmarks/results/injection.json, beside those of other encoders; ways that are taught side
+by side write files of their own (--results), which --merge puts there.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +43,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("encoder")
+    parser.add_argument("encoder", nargs="?")
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
     parser.add_argument("--links", nargs="+", help="files of links instead of the recipe's data")
     parser.add_argument("--set", nargs="*", default=[], help="stage.0.KEY=VALUE")
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument(
+        "--merge", nargs="+", type=Path, metavar="FILE", help="results into one file; trains nothing"
+    )
     given = parser.parse_args()
+    if given.merge:
+        merge(given.merge, given.results)
+        return
+    if given.encoder is None:
+        parser.error("name an encoder")
     for way in given.ways:
         name = f"injected-{given.encoder}-{way}"
         overrides = {f"stage.0.{key}": value for key, value in WAYS[way].items()}
@@ -84,10 +96,20 @@ def write(results: Path, name: str) -> None:
     document = json.loads((folder / "likewise" / "model.json").read_text(encoding="utf8"))
     [stage] = document["stages"]
     kept = ("held_out", "pairs_of", "aligned_by", "steps", "best_step", "best_value", "seconds", "leakage")
+    add(results, {name: {**{key: stage[key] for key in kept}, "taught": document["injected"]}})
+
+
+def merge(files: Sequence[Path], results: Path) -> None:
+    """Add what runs side by side wrote into files of their own."""
+    for file in files:
+        add(results, json.loads(file.read_text(encoding="utf8")))
+
+
+def add(results: Path, found: dict[str, Any]) -> None:
+    """Put numbers by checkpoint into a file of results."""
     known = json.loads(results.read_text(encoding="utf8")) if results.is_file() else {}
-    known[name] = {**{key: stage[key] for key in kept}, "taught": document["injected"]}
     results.parent.mkdir(parents=True, exist_ok=True)
-    write_json_aside(results, dict(sorted(known.items())))
+    write_json_aside(results, dict(sorted((known | found).items())))
 
 
 if __name__ == "__main__":
