@@ -34,7 +34,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "phrases-simple": {"learns": "phrases", "features": "simple"},
     "binary": {"learns": "binary-phrases"},
     "near": {"negatives": "near"},
-    "towers": {"two_tower": True},
+    "towers": {"two_tower": True, "features": "cosine"},
+    "towers-elaborate": {"two_tower": True},
 }
 
 

@@ -18,7 +18,7 @@ import likewise
 from likewise.data.links import Link, LinkedPair, read_links, split_words, write_links
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError, RecipeError, UsageError
-from likewise.methods.injection import PARAPHRASE, RANDOM, WITHIN, InjectionModel, pool_spans
+from likewise.methods.injection import PARAPHRASE, RANDOM, WITHIN, InjectionModel, pair_features, pool_spans
 from likewise.phrases.aligner import Aligner
 from likewise.phrases.joined import Joiner
 from likewise.phrases.linking import link_pairs
@@ -234,6 +234,31 @@ def test_two_towers_are_held_where_they_were_but_for_paraphrases(joiner, encoder
     torch.testing.assert_close(model(**batch, anchors=before)["loss"], wanted)
 
 
+def test_cosine_features_start_as_even_odds_at_a_half(encoder):
+    model = InjectionModel(encoder, two_tower=True, features="cosine")
+    a = torch.tensor([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    b = torch.tensor([[2.0, 0.0], [0.5, 0.75**0.5], [0.0, 1.0]])  # cosines 1, .5, 0
+    read = pair_features(a, b, "cosine")
+    phrases = model.heads["phrases"](read).softmax(-1)[:, PARAPHRASE]
+    sentences = model.heads["sentences"](read).softmax(-1)[:, 1]
+    torch.testing.assert_close(phrases, sentences)
+    torch.testing.assert_close(phrases, torch.sigmoid(20 * (read[:, 0] / 20 - 0.5)))
+    torch.testing.assert_close(phrases[1], torch.tensor(0.5))
+
+
+def test_cosine_features_tell_paraphrases_from_all_others(joiner, encoder):
+    model = InjectionModel(encoder, two_tower=True, features="cosine").eval()
+    rows = PhraseRows(joiner.pairs(corpus()), 1)
+    batch = PhraseCollate(rows, joiner, model)([(0, 0, False), (0, 1, True), (0, 2, False)])
+    found = model(**batch)
+    assert set(batch["phrase_labels"].tolist()) == {PARAPHRASE, RANDOM, WITHIN}
+    wanted = functional.cross_entropy(found["phrases"], (batch["phrase_labels"] != PARAPHRASE).long())
+    wanted = wanted + functional.cross_entropy(found["sentences"], batch["sentence_labels"])
+    torch.testing.assert_close(found["loss"], wanted)
+    with pytest.raises(UsageError, match="cosine features are for texts that are encoded apart"):
+        InjectionModel(encoder, features="cosine")
+
+
 def test_elaborate_features_of_one_phrase_pair_by_hand(joiner, encoder):
     model = InjectionModel(encoder).eval()
     pair = linked("the dogs plays", "a cat sings", (0, 2, 0, 2))
@@ -381,12 +406,14 @@ def test_a_second_non_improvement_stops(tiny_encoder, tmp_path):
     assert worse[-1]
 
 
-def test_two_towers_train_a_retrieval_encoder(tiny_encoder, tmp_path):
+@pytest.mark.parametrize(("features", "above"), [("elaborate", 0.5), ("cosine", 0.75)])
+def test_two_towers_train_a_retrieval_encoder(tiny_encoder, tmp_path, features, above):
+    made = recipe(write(tmp_path, corpus()), tiny_encoder, two_tower=True, epochs=8, features=features)
     file = tmp_path / "recipe.toml"
-    file.write_text(tomli_w.dumps(recipe(write(tmp_path, corpus()), tiny_encoder, two_tower=True, epochs=8)))
+    file.write_text(tomli_w.dumps(made))
     likewise.train(str(file), tmp_path / "model", device="cpu")
     stage = json.loads((tmp_path / "model" / "likewise" / "model.json").read_text())["stages"][0]
-    assert stage["held_out"]["phrases"] > 0.5
+    assert stage["held_out"]["phrases"] > above
 
 
 def test_an_anchor_holds_the_cosines_of_two_towers(tiny_encoder, tmp_path):

@@ -5,12 +5,14 @@
 
     elaborate   max over a span     [h_s; h_t; h_s*h_t; |h_s−h_t|]
     simple      mean over a span    [h_s; h_t]
+    cosine      mean over a span    cos(h_s, h_t), two towers only
 
     phrases     dropout → Linear → paraphrase, random, in-paraphrase
     sentences   dropout → Linear → random, paraphrase
 
-Texts that are encoded apart are compared by their cosine afterwards, of which neither task speaks: `anchor`
-holds the cosines of all texts of a step that are no paraphrases where the starting encoder had them.
+Texts that are encoded apart are compared by their cosine afterwards, of which `elaborate` features do not
+speak; `cosine` ones do, and then a phrase pair is a paraphrase or it is none. `anchor` holds the cosines of
+all texts of a step that are no paraphrases where the starting encoder had them.
 
 The heads are thrown away: what is left is an encoder of the same size, to be fine-tuned like any other.
 """
@@ -31,12 +33,14 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 Learns = Literal["both", "phrases", "sentences", "binary-phrases"]
-Features = Literal["elaborate", "simple"]
+Features = Literal["elaborate", "simple", "cosine"]
 
 # The classes of a phrase pair by number; the binary task has the first and the last.
 PHRASE_CLASSES = ("paraphrase", "random", "in-paraphrase")
 PARAPHRASE, RANDOM, WITHIN = range(3)
 _PARTS = {"elaborate": 4, "simple": 2}
+# A head of `cosine` features reads the cosine times this; at the first step one of _EVEN means even odds.
+_COSINE_SCALE, _EVEN = 20.0, 0.5
 
 
 class InjectionModel(nn.Module):
@@ -56,7 +60,12 @@ class InjectionModel(nn.Module):
         if two_tower and features == "simple":
             raise UsageError(
                 "simple features of texts that were encoded apart cannot say how the two relate: "
-                'take features = "elaborate", or encode both together (two_tower = false)'
+                'take features = "cosine" or "elaborate", or encode both together (two_tower = false)'
+            )
+        if features == "cosine" and not two_tower:
+            raise UsageError(
+                "cosine features are for texts that are encoded apart (two_tower = true); "
+                'a joint encoding takes features = "elaborate" or "simple"'
             )
         self.encoder, self.learns, self.features, self.two_tower = encoder, learns, features, two_tower
         self.max_length = (
@@ -67,15 +76,31 @@ class InjectionModel(nn.Module):
             raise ModelError("phrases are taught to a transformer; this encoder is none: choose another")
         width = int(transformer.config.hidden_size)
         self.anchor = 0.0  # weight of `losses.anchored`; a stage's setting
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(dropout if features != "cosine" else 0.0)
         self.heads = nn.ModuleDict()
         if learns != "sentences":
-            classes = 2 if learns == "binary-phrases" else len(PHRASE_CLASSES)
-            self.heads["phrases"] = nn.Linear(_PARTS[features] * width, classes)
+            self.heads["phrases"] = self._head(width, 2 if self.binary else len(PHRASE_CLASSES), PARAPHRASE)
         if learns in ("both", "sentences"):
-            sentence = _PARTS["elaborate"] * embedding_width(encoder) if two_tower else width
-            self.heads["sentences"] = nn.Linear(sentence, 2)
+            sentence = embedding_width(encoder) if two_tower else width
+            self.heads["sentences"] = self._head(sentence, 2, 1) if two_tower else nn.Linear(sentence, 2)
         self.to(encoder.device)
+
+    def _head(self, width: int, classes: int, paraphrase: int) -> nn.Linear:
+        """A layer over the features of two vectors; one over a cosine starts as its natural reading."""
+        if self.features != "cosine":
+            return nn.Linear(_PARTS[self.features] * width, classes)
+        head = nn.Linear(1, classes)
+        with torch.no_grad():
+            head.weight.fill_(-0.5)
+            head.bias.fill_(0.5 * _COSINE_SCALE * _EVEN)
+            head.weight[paraphrase] *= -1
+            head.bias[paraphrase] *= -1
+        return head
+
+    @property
+    def binary(self) -> bool:
+        """Whether phrase pairs are paraphrases or not, whatever kind of others they are."""
+        return self.learns == "binary-phrases" or self.features == "cosine"
 
     @property
     def draws_random(self) -> bool:
@@ -100,7 +125,7 @@ class InjectionModel(nn.Module):
         losses, found = [], {}
         if "phrases" in self.heads and len(phrase_labels):
             scores = self.heads["phrases"](self.dropout(self._phrase_features(states, spans)))
-            labels = (phrase_labels > 0).long() if self.learns == "binary-phrases" else phrase_labels
+            labels = (phrase_labels != PARAPHRASE).long() if self.binary else phrase_labels
             losses.append(functional.cross_entropy(scores, labels))
             found["phrases"] = scores
         if "sentences" in self.heads:
@@ -122,7 +147,7 @@ class InjectionModel(nn.Module):
         found = self.encoder(dict(inputs))
         vectors = found["sentence_embedding"].float()
         u, v = vectors.chunk(2)
-        return found["token_embeddings"].float(), pair_features(u, v, "elaborate"), vectors
+        return found["token_embeddings"].float(), pair_features(u, v, self.features), vectors
 
     def _phrase_features(self, states: Tensor, spans: dict[str, Tensor]) -> Tensor:
         how = "max" if self.features == "elaborate" else "mean"
@@ -138,4 +163,6 @@ def pool_spans(flat: Tensor, places: Tensor, sizes: Tensor, how: str) -> Tensor:
 
 def pair_features(a: Tensor, b: Tensor, features: Features) -> Tensor:
     """What a head reads of two vectors."""
+    if features == "cosine":
+        return _COSINE_SCALE * functional.cosine_similarity(a, b, dim=-1)[:, None]
     return torch.cat([a, b] if features == "simple" else [a, b, a * b, (a - b).abs()], dim=-1)

@@ -201,8 +201,9 @@ class InjectStageSpec(OptimisedStageSpec):
     learns: Literal["both", "phrases", "sentences", "binary-phrases"] = Field(
         default="both", description="phrases alone, sentences alone, phrases without random pairs"
     )
-    features: Literal["elaborate", "simple"] = Field(
-        default="elaborate", description="max-pooled with product and difference, or mean-pooled without"
+    features: Literal["elaborate", "simple", "cosine"] = Field(
+        default="elaborate",
+        description="max-pooled with product and difference, mean-pooled without; cosine: for two towers",
     )
     two_tower: bool = Field(default=False, description="texts encoded apart: for a retrieval encoder")
     anchor: float = Field(

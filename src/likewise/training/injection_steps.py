@@ -256,9 +256,8 @@ def _count(
         right.setdefault("sentences", []).extend(hits)
     if "phrases" in found:
         labels, answers = batch["phrase_labels"], found["phrases"].argmax(-1)
-        if model.learns == "binary-phrases":
-            answers = answers * WITHIN
-        hits = (answers == labels).tolist()
+        right_answers = (labels != PARAPHRASE).long() if model.binary else labels
+        hits = (answers == right_answers).tolist()
         right.setdefault("phrases", []).extend(hits)
         for label, hit in zip(labels.tolist(), hits, strict=True):
             right.setdefault(f"phrases {PHRASE_CLASSES[label]}", []).append(hit)
