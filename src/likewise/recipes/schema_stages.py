@@ -207,7 +207,7 @@ class InjectStageSpec(OptimisedStageSpec):
     )
     two_tower: bool = Field(default=False, description="texts encoded apart: for a retrieval encoder")
     anchor: float = Field(
-        default=3.0,
+        default=10.0,
         ge=0,
         description="two towers: weight that holds cosines of texts that are no paraphrases of each other",
     )
