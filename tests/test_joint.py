@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -131,6 +132,16 @@ def test_single_texts_are_read_where_a_row_holds_one(tiny_encoder, tmp_path, mon
 def test_the_card_of_a_joint_model_is_right(trained, monkeypatch):
     follow_card(trained / "model", monkeypatch)
     assert "Loads with `CrossEncoder`" in (trained / "model" / "README.md").read_text()
+
+
+def test_the_encoder_that_is_given_is_the_one_that_starts(tiny_encoder, tmp_path):
+    file = pairs_table(tmp_path)
+    options = {"data": str(file), "relations": ["same:classes"], "overrides": {"stage.0.max_steps": 1}}
+    model = likewise.train("finetune", encoder=Path(tiny_encoder), device="cpu", **options)
+    assert model.about["recipe"]["encoder"]["name"] == str(tiny_encoder)
+    for other in (model, len, 3):
+        with pytest.raises(UsageError, match=f"encoder is a {type(other).__name__}; give its name"):
+            likewise.train("finetune", encoder=other, device="cpu", **options)
 
 
 def test_same_seed_same_model_and_another_differs(tiny_encoder, tmp_path):

@@ -14,6 +14,7 @@ from likewise.recipes.infer import infer_document, kind_of_stage, with_own_parap
 from likewise.recipes.reading import Overrides, named_document, parse_override, recipe_from, shipped_recipes
 from likewise.recipes.run import run_recipe
 from likewise.recipes.schema import Recipe
+from likewise.recipes.schema_stages import InjectStageSpec, JointStageSpec, LabelStageSpec
 from likewise.recipes.update import Mode, NewTask, UpdateReport, update_model
 from likewise.recipes.update_pairs import NewRelation, add_relation
 from likewise.training.state import FitEvent
@@ -37,7 +38,7 @@ def train(
     source: Any,
     output: str | os.PathLike[str] | None = None,
     *,
-    encoder: str | TextFunction | None = None,
+    encoder: str | os.PathLike[str] | TextFunction | None = None,
     data: Any = None,
     relations: Sequence[str] = (),
     text_a: str | None = None,
@@ -59,9 +60,10 @@ def train(
     stays in memory. `overrides` are recipe paths: {"stage.0.learning_rate": 3e-5}.
     `encoder` replaces the recipe's: a name, or for stages over a frozen encoder any function texts → N×d.
     """
+    name = os.fspath(encoder) if isinstance(encoder, str | os.PathLike) else None
     recipe, tables = make_recipe(
         source,
-        encoder=encoder if isinstance(encoder, str) else None,
+        encoder=name,
         data=data,
         relations=relations,
         text_a=text_a,
@@ -76,12 +78,24 @@ def train(
         precision=precision,
         trackers=tuple(trackers),
         tables=tables,
-        encoder=encoder if callable(encoder) else None,
+        encoder=None if isinstance(encoder, str | os.PathLike) else _function(encoder, recipe),
         tell=tell,
         emit=emit,
     )
     target = None if output is None else Path(output)
     return run_recipe(recipe, target, context=context, resume=resume, overwrite=overwrite).predictor
+
+
+def _function(encoder: Any, recipe: Recipe) -> TextFunction | None:
+    """An encoder that is a function; whatever would be ignored is refused, a trained model among it."""
+    if encoder is None:
+        return None
+    reads = not any(isinstance(s, JointStageSpec | InjectStageSpec | LabelStageSpec) for s in recipe.stage)
+    if callable(encoder) and not hasattr(encoder, "parameters") and reads:
+        function: TextFunction = encoder
+        return function
+    remedy = "give its name: a folder, a hub id" + (", or a function texts → N×d" if reads else "")
+    raise UsageError(f"encoder is a {type(encoder).__name__}; {remedy}")
 
 
 def make_recipe(

@@ -54,6 +54,13 @@ def test_blocks_without_links_are_the_phrases_below_the_whole_text():
     )
 
 
+def test_blocks_of_texts_of_one_word_are_joined_where_they_are_linked():
+    a, b = given("Yes", [], where="a"), given("Yes", [], where="b")
+    assert shown(a, b, [((0, 1), (0, 1))]) == ([("Yes", "Yes")], [], [])
+    longer = given("Of course", [], where="b")
+    assert shown(a, longer, [((0, 1), (0, 2))]) == ([("Yes", "Of course")], [], [])
+
+
 def test_blocks_of_a_text_without_phrases_are_its_words():
     a, b = given("red car!", [], where="a"), given("blue car", [(0, 2)], where="b")
     assert shown(a, b, []) == ([], ["red", "car"], ["blue", "car"])

@@ -84,6 +84,7 @@ def _cores(a: Span, b: Span, links: Sequence[tuple[int, Joined]], texts: tuple[_
     A long link may span words of one text whose match lies outside of it; what it left free is looked
     at again.
     """
+    whole = [number for number, link in links if (link.a, link.b) == (a, b)]
     cores: list[int] = []
     while found := list(_divide(a, b, links, texts)):
         cores += found
@@ -95,7 +96,8 @@ def _cores(a: Span, b: Span, links: Sequence[tuple[int, Joined]], texts: tuple[_
             for number, link in links
             if taken_a.isdisjoint(range(*link.a)) and taken_b.isdisjoint(range(*link.b))
         ]
-    return cores
+    # A text of one word has nothing below the whole that could be joined instead.
+    return cores or (whole[:1] if 1 in (_length(a), _length(b)) else [])
 
 
 def _divide(

@@ -72,6 +72,7 @@ def _stages(document: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"- stage `{stage['name']}`: {stage['pairs']:,} pairs, {stage['steps']:,} steps"
             + (f", best dev score {best:.4f} at step {stage['best_step']:,}" if best is not None else "")
+            + (", the last step kept" if best is not None and "joint" in document else "")
         )
         lines += [f"  - {line}" for line in stage.get("leakage", [])]
     return lines
