@@ -243,7 +243,7 @@ def _find_crossing(spans: Iterable[Span]) -> tuple[Span, Span] | None:
 
 def _to_span(value: object, name: str, limit: int, inside: str, source: str) -> Span:
     if isinstance(value, list) and list(map(type, value)) == [int, int] and 0 <= value[0] < value[1] <= limit:
-        return value[0], value[1]  # what nearly all are: asking no further makes reading twice as fast
+        return value[0], value[1]  # what nearly all are; asking no further is much of the reading time
     numbers = value if isinstance(value, list | tuple) and len(value) == 2 else ()
     whole = [int(n) for n in numbers if isinstance(n, Integral) and not isinstance(n, bool)]
     if len(whole) != 2:
