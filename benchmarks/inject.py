@@ -2,6 +2,7 @@
 
     python benchmarks/inject.py minilm
     python benchmarks/inject.py mpnet --ways both simple --links runs/injection/links-*.jsonl.gz
+    python benchmarks/inject.py mpnet --ways both --seed 2
 
     python benchmarks/inject.py --merge runs/injection/minilm-*.json
 
@@ -34,9 +35,15 @@ WAYS: dict[str, dict[str, Any]] = {
     "phrases-simple": {"learns": "phrases", "features": "simple"},
     "binary": {"learns": "binary-phrases"},
     "near": {"negatives": "near"},
-    # Chosen on STS-B dev and iSTS train (two_towers.py --dev).
+    # Chosen by small runs on STS-B dev and iSTS train (two_towers.py --dev); at full size towers-slow is better.
     "towers": {"two_tower": True, "features": "cosine", "learning_rate": 2e-5, "head_learning_rate": 1e-2},
     "towers-elaborate": {"two_tower": True},
+}
+TOWERS = WAYS["towers"]
+WAYS |= {
+    "towers-anchor30": {**TOWERS, "anchor": 30.0},
+    "towers-slow": {**TOWERS, "learning_rate": 5e-6},
+    "towers-phrases": {**TOWERS, "learns": "phrases"},
 }
 
 
@@ -48,6 +55,7 @@ def main() -> None:
     parser.add_argument("encoder", nargs="?")
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
     parser.add_argument("--links", nargs="+", help="files of links instead of the recipe's data")
+    parser.add_argument("--seed", type=int, default=1, help="of the teaching; 2: injected-ENCODER-WAY-2")
     parser.add_argument("--set", nargs="*", default=[], help="stage.0.KEY=VALUE")
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -61,8 +69,9 @@ def main() -> None:
     if given.encoder is None:
         parser.error("name an encoder")
     for way in given.ways:
-        name = f"injected-{given.encoder}-{way}"
-        overrides = {f"stage.0.{key}": value for key, value in WAYS[way].items()}
+        name = f"injected-{given.encoder}-{way}" + (f"-{given.seed}" if given.seed != 1 else "")
+        overrides: dict[str, Any] = {"seed": given.seed}
+        overrides |= {f"stage.0.{key}": value for key, value in WAYS[way].items()}
         if given.links:
             overrides["stage.0.data"] = [{"source": file} for file in given.links]
         overrides |= dict(_override(text) for text in given.set)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The tables of docs/methods/paraphrase.md on teaching phrases, for one encoder, on a machine with a GPU:
 #   LIKEWISE_MODELS=models LIKEWISE_DATA=corpora bash benchmarks/paraphrase.sh minilm 8
-# Aligns once, teaches in six ways side by side (about 60 GB of GPU memory for mpnet), then fine-tunes, so many cells
+# Aligns once, teaches four checkpoints at a time (about 60 GB of GPU memory for mpnet), then fine-tunes, so many cells
 # at a time as the second argument says. What is finished is not done again.
 set -euo pipefail
 encoder=$1 workers=${2:-4} links=runs/injection
@@ -11,13 +11,22 @@ for part in 1 2; do
   [ -f "$links/links-$part.jsonl.gz" ] || python benchmarks/injection_links.py "$links" --part "$part/2" &
 done
 wait
-for way in both simple sentences phrases phrases-simple binary; do
-  [ -d "$LIKEWISE_MODELS/injected-$encoder-$way" ] || python benchmarks/inject.py "$encoder" --ways "$way" \
+
+teach() {
+  local way=$1 seed=$2 name=injected-$encoder-$1
+  [ "$seed" = 1 ] || name=$name-$seed
+  [ -d "$LIKEWISE_MODELS/$name" ] || python benchmarks/inject.py "$encoder" --ways "$way" --seed "$seed" \
     --links "$links"/links-*.jsonl.gz --precision bf16 --set stage.0.max_steps=2000 stage.0.evaluate_every=500 \
-    --results "$links/$encoder-$way.json" &
+    --results "$links/$name.json"
+}
+towers=(towers towers-elaborate towers-anchor30 towers-slow towers-phrases)
+for run in {both,near,simple,sentences,phrases,phrases-simple,binary}:1 both:2 both:3 "${towers[@]/%/:1}"; do
+  while [ "$(jobs -rp | wc -l)" -ge 4 ]; do wait -n; done
+  teach "${run%:*}" "${run#*:}" &
 done
 wait
-python benchmarks/inject.py --merge "$links/$encoder"-*.json
-likewise experiment benchmarks/experiments/paraphrase-{1k-,,mnli-,qqp-,single-}"$encoder".toml --precision bf16 \
-  --workers "$workers" --summary benchmarks/results
+python benchmarks/inject.py --merge "$links/injected-$encoder"-*.json
+python benchmarks/two_towers.py "$encoder" "${towers[@]/#/injected-$encoder-}"
+likewise experiment benchmarks/experiments/paraphrase-{1k-,checkpoints-,,mnli-,qqp-,single-}"$encoder".toml \
+  --precision bf16 --workers "$workers" --summary benchmarks/results
 python benchmarks/tables.py

@@ -26,6 +26,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "injected-sizes": phrases.injected_sizes,
     "injected-tasks": phrases.injected_tasks,
     "injected-ways": phrases.injected_ways,
+    "injected-checkpoints": phrases.injected_checkpoints,
+    "two-towers": phrases.two_towers,
     "injection": phrases.injection,
     "label-speed": speed.label_speed,
     "language-means": multilingual.language_means,

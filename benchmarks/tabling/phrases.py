@@ -51,6 +51,9 @@ def injection() -> str:
     rows = []
     for name, found in read("injection").items():
         _, encoder, way = name.split("-", 2)
+        # Runs by another seed and two towers have tables of their own.
+        if way.startswith(("both-", "towers")):
+            continue
         held = found["held_out"]
         columns = (
             "phrases",
@@ -112,6 +115,7 @@ WAYS_COMPARED = (
     ("sentences and phrases", "simple features"),
     ("phrases alone", "phrases alone, simple"),
     ("phrases alone", "phrases, two classes"),
+    ("near negatives", "sentences and phrases"),
 )
 
 
@@ -151,6 +155,43 @@ def injected_ways() -> str:
         for number, (one, other) in enumerate(WAYS_COMPARED)
     ]
     return markdown(["taught", "minus", *(f"{column}, {encoder}" for encoder, column in tasks)], rows)
+
+
+def injected_checkpoints() -> str:
+    """The gain with 1,000 pairs after each of three runs of the same teaching."""
+    taught, rows = read("injection"), []
+    for encoder in ("minilm", "mpnet"):
+        result = read(f"paraphrase-checkpoints-{encoder}")
+        for setting in result["settings"]:
+            name = setting["setting"]
+            cells = [_with_gain(result, name, column) for column in ("MRPC", "STS-B")]
+            held = "–" if name == result["baseline"] else _held_out(taught, encoder, name.rpartition(" ")[2])
+            rows.append([encoder, name, held, *cells])
+    return markdown(["encoder", "run", "phrases held out, %", "MRPC, 1k pairs", "STS-B, 1k pairs"], rows)
+
+
+def _held_out(taught: dict[str, Any], encoder: str, seed: str) -> str:
+    name = f"injected-{encoder}-both" + ("" if seed == "1" else f"-{seed}")
+    return f"{100 * taught[name]['held_out']['phrases']:.1f}"
+
+
+# Columns of the table of two towers, those to choose by first.
+TOWERS_BY = ("STS-B dev", "headlines train", "images train")
+TOWERS_TEST = ("sts7", "headlines test", "images test")
+
+
+def two_towers() -> str:
+    """Cosines of sentences and of phrases, as the encoder is and after phrases were taught to two towers."""
+    taught, rows = read("injection"), []
+    for name, found in read("two-towers").items():
+        held = f"{100 * taught[name]['held_out']['phrases']:.1f}" if name in taught else "–"
+        _, _, rest = name.partition("-")
+        encoder, _, way = (rest or name).partition("-")
+        numbers = [f"{found[column]:.1f}" if column in found else "–" for column in TOWERS_BY + TOWERS_TEST]
+        mean = statistics.mean(found[column] for column in TOWERS_BY)
+        rows.append([encoder, way or "as it is", held, *numbers[:3], f"{mean:.1f}", *numbers[3:]])
+    chosen_by = [*TOWERS_BY, "mean of the three"]
+    return markdown(["encoder", "taught", "phrases held out, %", *chosen_by, *TOWERS_TEST], rows)
 
 
 def injected_sizes() -> str:
