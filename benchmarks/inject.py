@@ -35,7 +35,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "phrases-simple": {"learns": "phrases", "features": "simple"},
     "binary": {"learns": "binary-phrases"},
     "near": {"negatives": "near"},
-    # Chosen by small runs on STS-B dev and iSTS train (two_towers.py --dev); at full size towers-slow is better.
+    # Chosen on STS-B dev and iSTS train by small runs; at full size towers-slow is better there.
     "towers": {"two_tower": True, "features": "cosine", "learning_rate": 2e-5, "head_learning_rate": 1e-2},
     "towers-elaborate": {"two_tower": True},
 }
