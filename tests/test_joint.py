@@ -95,6 +95,7 @@ def test_it_loads_as_a_cross_encoder_and_says_the_same(trained):
 
 def test_numbers_come_on_their_own_scale_everywhere(tiny_encoder, tmp_path):
     from sentence_transformers import CrossEncoder
+    from transformers import pipeline
 
     document = recipe(
         tiny_encoder, pairs_table(tmp_path, graded=True), {"lo": 0, "hi": 5}, epochs=30, learning_rate=1e-3
@@ -107,6 +108,9 @@ def test_numbers_come_on_their_own_scale_everywhere(tiny_encoder, tmp_path):
     assert found.max() <= 5
     theirs = CrossEncoder(str(tmp_path / "model"), device="cpu").predict(asked, show_progress_bar=False)
     np.testing.assert_allclose(theirs, model.outputs(asked)[:, 0], atol=1e-5)
+    stock = pipeline("text-classification", model=str(tmp_path / "model"), device="cpu")
+    answers = [stock({"text": a, "text_pair": b})["score"] for a, b in asked]
+    np.testing.assert_allclose(answers, model.outputs(asked)[:, 0], atol=1e-5)
 
 
 def test_single_texts_are_read_where_a_row_holds_one(tiny_encoder, tmp_path, monkeypatch):
@@ -180,6 +184,43 @@ def test_of_two_long_texts_the_longer_is_cut(tiny_encoder):
     assert len(inputs["input_ids"]) == 12
     tokens = model.tokenizer.convert_ids_to_tokens(inputs["input_ids"])
     assert tokens[:4] == ["[CLS]", "a", "dog", "[SEP]"]
+
+
+def test_others_cut_long_texts_where_it_does(tiny_encoder, tmp_path):
+    from sentence_transformers import CrossEncoder
+
+    model = run(tmp_path, recipe(tiny_encoder, pairs_table(tmp_path), CLASSES, epochs=1, max_length=12))
+    asked = [("a dog sings", "the cat runs " * 20)]
+    theirs = CrossEncoder(str(tmp_path / "model"), device="cpu").predict(asked, show_progress_bar=False)
+    np.testing.assert_allclose(theirs, model.outputs(asked), atol=1e-5)
+
+
+def test_inputs_are_cut_at_the_transformer_s_positions(tiny_encoder, tmp_path):
+    document = recipe(tiny_encoder, pairs_table(tmp_path), CLASSES, max_length=9999, max_steps=1)
+    file = tmp_path / "recipe.toml"
+    file.write_text(tomli_w.dumps(document))
+    told: list[str] = []
+    model = likewise.train(str(file), device="cpu", tell=told.append)
+    positions = model.model.encoder.config.max_position_embeddings
+    assert f"  cut at {positions} pieces, all that the encoder reads" in told
+    assert model.score([("a dog sings", "the cat runs " * 500)])["same"][0] in ("no", "yes")
+
+
+@pytest.mark.parametrize("name", ['my "best" model', "back\\slash"])
+def test_the_card_of_a_folder_with_an_odd_name_runs(tiny_encoder, tmp_path, monkeypatch, name):
+    file = tmp_path / "recipe.toml"
+    document = recipe(tiny_encoder, pairs_table(tmp_path), CLASSES, max_steps=1)
+    file.write_text(tomli_w.dumps(document))
+    likewise.train(str(file), tmp_path / name, device="cpu")
+    follow_card(tmp_path / name, monkeypatch)
+
+
+@pytest.mark.parametrize("select", [True, False])
+def test_the_card_says_which_step_was_kept(tiny_encoder, tmp_path, select):
+    document = recipe(tiny_encoder, pairs_table(tmp_path), CLASSES, max_steps=2, dev_share=0.2, select=select)
+    run(tmp_path, document)
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert ("the last step kept" in card) is not select
 
 
 def test_evaluated_on_the_tasks_that_ask_its_relation(trained, tmp_path):

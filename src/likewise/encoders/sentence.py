@@ -46,7 +46,7 @@ def load_encoder(
     else:
         encoder = without_packing(loading(where, lambda: SentenceTransformer(where, **options)))
     if max_length is not None:
-        encoder.max_seq_length = max_length
+        encoder.max_seq_length = readable_length(max_length, encoder[0])
     if not encoder.get_embedding_dimension():
         raise ModelError(
             f"{where}: its modules give no sentence vector; a Pooling module is missing from modules.json"
@@ -54,6 +54,16 @@ def load_encoder(
     encoder.float()
     freeze_unused(encoder)
     return encoder
+
+
+def readable_length(asked: int, network: nn.Module) -> int:
+    """Pieces of an input as asked for, or as many as a transformer has positions for."""
+    for name, module in network.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            # RoBERTa and MPNet count from behind the padding's position.
+            before = 0 if module.padding_idx is None else module.padding_idx + 1
+            return min(asked, module.num_embeddings - before)
+    return asked
 
 
 def loading(where: str, build: Callable[[], Loaded]) -> Loaded:

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from likewise.encoders.sentence import embedding_width
+from likewise.encoders.sentence import embedding_width, readable_length
 from likewise.errors import ModelError, UsageError
 from likewise.losses import anchored
 
@@ -68,12 +68,12 @@ class InjectionModel(nn.Module):
                 'a joint encoding takes features = "elaborate" or "simple"'
             )
         self.encoder, self.learns, self.features, self.two_tower = encoder, learns, features, two_tower
-        self.max_length = (
-            min(max_length, int(encoder.max_seq_length or max_length)) if two_tower else max_length
-        )
         transformer = getattr(encoder[0], "auto_model", None)
         if transformer is None:
             raise ModelError("phrases are taught to a transformer; this encoder is none: choose another")
+        self.max_length = readable_length(max_length, transformer)
+        if two_tower:
+            self.max_length = min(self.max_length, int(encoder.max_seq_length or self.max_length))
         width = int(transformer.config.hidden_size)
         self.anchor = 0.0  # weight of `losses.anchored`; a stage's setting
         self.dropout = nn.Dropout(dropout if features != "cosine" else 0.0)

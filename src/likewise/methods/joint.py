@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from likewise.data.batching import token_budget_batches
 from likewise.encoders.resolve import resolve
-from likewise.encoders.sentence import autocast_settings, loading, refuse_pickles
+from likewise.encoders.sentence import autocast_settings, loading, readable_length, refuse_pickles
 from likewise.encoders.vectors import DEFAULT_BUDGET
 from likewise.errors import ModelError
 from likewise.records import Relation
@@ -135,7 +135,10 @@ def load_joint(
     network = loading(where, lambda: AutoModelForSequenceClassification.from_pretrained(where, **options))
     if tokenizer.pad_token is None:
         raise ModelError(f"{where}: its tokenizer cannot pad texts; choose another checkpoint")
+    max_length = readable_length(max_length, network)
+    tokenizer.model_max_length = max_length  # saved with it, so that others cut where we do
     if outputs == 1:
         network.config.sentence_transformers = dict(_PLAIN_OUTPUT)
+        network.config.problem_type = "regression"  # transformers' pipelines leave the number as it is
     model = JointModel(network.float(), tokenizer, relation, texts=texts, max_length=max_length)
     return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))

@@ -70,17 +70,39 @@ def load_paraphrases(
     return found, lines
 
 
-def injection_plan_lines(number: int, stage: InjectStageSpec, data: StageData) -> list[str]:
+def start_injection(
+    recipe: Recipe, stage: InjectStageSpec, encoder: SentenceTransformer, data: StageData
+) -> InjectionModel:
+    """The model before its first step; what cannot be taught is refused before anything is aligned."""
+    _enough(round(len(data.paraphrases) * _held_out(stage)), len(data.paraphrases), _held_out(stage))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        return InjectionModel(
+            encoder,
+            learns=stage.learns,
+            features=stage.features,
+            two_tower=stage.two_tower,
+            dropout=stage.dropout,
+            max_length=stage.max_length,
+        )
+
+
+def injection_plan_lines(
+    number: int, stage: InjectStageSpec, model: InjectionModel, data: StageData
+) -> list[str]:
     """What the stage will do, said before it does it."""
     linked = sum(bool(pair.links) for pair in data.paraphrases)
     form = "two towers" if stage.two_tower else "jointly encoded"
+    shown = len(data.paraphrases) * (1 - _held_out(stage)) * (2 if model.draws_random else 1)
+    an_epoch = math.ceil(shown / stage.batch_size / stage.accumulation)
+    steps = stage.max_steps or math.ceil(an_epoch * stage.epochs)
     return [
         f"stage {number} {stage.name}".rstrip()
         + f": {len(data.paraphrases):,} paraphrases, {linked:,} of them with links",
         f"  teaches {stage.learns} by {stage.features} features, {form}; "
         f"{stage.dev_share:.0%} dev, {stage.test_share:.0%} measured at the end",
-        f"  at most {stage.epochs:g} epochs, batch {stage.batch_size}, {stage.optimiser} at "
-        f"{stage.learning_rate:g}",
+        f"  at most {steps:,} steps, about {an_epoch:,} an epoch, batch {stage.batch_size}, "
+        f"{stage.optimiser} at {stage.learning_rate:g}",
         *(f"  {line}" for line in data.leakage),
     ]
 
@@ -96,12 +118,12 @@ def run_injection(
     """Align what has no links, teach, measure on pairs that were held out."""
     from likewise.training.fit import fit
 
-    for line in injection_plan_lines(0, stage, data):
+    model = start_injection(recipe, stage, encoder, data)
+    for line in injection_plan_lines(0, stage, model, data):
         context.tell(line)
     pairs = data.paraphrases if stage.learns == "sentences" else _linked(stage, data.paraphrases, context)
     joiner = Joiner(encoder.tokenizer)
-    rows = _rows(recipe, stage, pairs, joiner, context)
-    model = _start(recipe, stage, encoder)
+    rows = _rows(recipe, stage, pairs, joiner, model.max_length, context)
 
     def accuracy(part: PhraseRows) -> dict[str, float]:
         return phrase_accuracy(model, part, joiner, batch_size=stage.batch_size, precision=context.precision)
@@ -132,34 +154,31 @@ def _aligned_by(pairs: Sequence[LinkedPair]) -> list[str]:
     return sorted({pair.by for pair in pairs if pair.by})
 
 
-def _start(recipe: Recipe, stage: InjectStageSpec, encoder: SentenceTransformer) -> InjectionModel:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(recipe.seed)
-        return InjectionModel(
-            encoder,
-            learns=stage.learns,
-            features=stage.features,
-            two_tower=stage.two_tower,
-            dropout=stage.dropout,
-            max_length=stage.max_length,
-        )
-
-
 def _rows(
-    recipe: Recipe, stage: InjectStageSpec, pairs: Sequence[LinkedPair], joiner: Joiner, context: RunContext
+    recipe: Recipe,
+    stage: InjectStageSpec,
+    pairs: Sequence[LinkedPair],
+    joiner: Joiner,
+    longest: int,
+    context: RunContext,
 ) -> dict[str, PhraseRows]:
     """Train, dev and test as pieces; no text stands in two of them, unless all hang together."""
     parts = _split(pairs, stage, recipe.seed, context.tell)
     rows, dropped = {}, 0
     for name, part in parts.items():
         pieces = joiner.pairs(part)
-        short = fitting(pieces, joiner, stage.max_length)
+        short = fitting(pieces, joiner, longest)
         dropped += len(pieces) - len(short)
         rows[name] = PhraseRows(short, recipe.seed, stage.negatives)
     if dropped:
-        context.tell(f"  {dropped:,} pairs of more than {stage.max_length} pieces left out")
+        context.tell(f"  {dropped:,} pairs of more than {longest} pieces left out")
     links = sum(len(pair.links) for pair in rows["train"].pairs)
     context.tell(f"  {len(rows['train']):,} training pairs with {links:,} links of phrases")
+    if not all(rows[name].pairs for name in ("train", "dev")):
+        remedy = (
+            "choose an encoder that reads more" if longest < stage.max_length else "raise stage.0.max_length"
+        )
+        raise DataError(f"too few pairs have {longest} pieces or fewer: {remedy}")
     if stage.learns != "sentences" and not links:
         raise DataError("no pair has a link: there are no phrases to teach; check spans and aligner")
     return rows
@@ -169,8 +188,7 @@ def _split(
     pairs: Sequence[LinkedPair], stage: InjectStageSpec, seed: int, tell: Callable[[str], None]
 ) -> dict[str, list[LinkedPair]]:
     """Pairs to learn from, to select by and to measure on."""
-    held_out = stage.dev_share + stage.test_share
-    _enough(round(len(pairs) * held_out), len(pairs), held_out)
+    held_out = _held_out(stage)
     records = [Record((pair.text_a, pair.text_b), {}, pair.source) for pair in pairs]
     held, apart = split_rows(records, held_out, seed)
     _enough(len(held), len(pairs), held_out)
@@ -184,6 +202,10 @@ def _split(
         "dev": [pairs[row] for place, row in enumerate(rows) if place not in test],
         "test": [pairs[row] for place, row in enumerate(rows) if place in test],
     }
+
+
+def _held_out(stage: InjectStageSpec) -> float:
+    return stage.dev_share + stage.test_share
 
 
 def _enough(held: int, pairs: int, share: float) -> None:

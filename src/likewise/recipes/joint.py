@@ -46,12 +46,14 @@ def joint_plan_lines(
 
     steps = plan(model, data.train, build_settings(stage, seed=recipe.seed), data.weights)
     dev = ", ".join(f"{entry.name} {len(entry.records):,}" for entry in data.dev) or "none"
+    capped = model.max_length < stage.max_length
     what = "pairs read as one input" if model.texts == 2 else "texts"
     return [
         f"stage {number} {stage.name}".rstrip() + f": {steps.pairs:,} {what}, dev {dev}",
         f"  learns {model.relation.name} ({model.relation.scale})",
         f"  {steps.steps:,} steps, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
         f"{stage.optimiser} at {stage.learning_rate:g}, seed {recipe.seed}",
+        *([f"  cut at {model.max_length} pieces, all that the encoder reads"] if capped else []),
         *(f"  {line}" for line in data.leakage),
     ]
 

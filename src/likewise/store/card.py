@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from likewise.records import Relation
+
+_PAIR = 'score([("first text", "second text")])'
 
 
 def model_card(name: str, document: Mapping[str, Any]) -> str:
@@ -34,17 +38,13 @@ def _tag(document: Mapping[str, Any]) -> str:
 def _use(name: str, document: Mapping[str, Any]) -> list[str]:
     """What it answers, and the lines of Python that ask it."""
     if "injected" in document:
-        return [
-            "An encoder that Likewise taught phrases of paraphrases. It answers nothing yet; fine-tune it:",
-            "",
-            "```bash",
-            f"likewise train finetune --encoder {name} --data ratings.csv --output my-model",
-            "```",
-        ]
-    load, ask = "load", 'score([("first text", "second text")])'
+        return _use_of_taught(name, two_tower=bool(document["injected"].get("two_tower")))
+    load, ask = "load", _PAIR
     if "labels" in document or document.get("joint", {}).get("texts") == 1:
-        first = document["relations"][0]["name"]
-        load, ask = "load_classifier", f'classify(["a text"], task="{first}")'
+        first = Relation.from_dict(document["relations"][0])
+        load, ask = "load_classifier", f'classify(["a text"], task={_quoted(first.name)})'
+        if not first.labels:
+            load, ask = "load", 'score(["a text"])'
     return [
         "Trained with Likewise. It answers:",
         "",
@@ -52,12 +52,32 @@ def _use(name: str, document: Mapping[str, Any]) -> list[str]:
         "|---|---|---|---|",
         *(_row(Relation.from_dict(entry), document["source"]) for entry in document["relations"]),
         "",
-        "```python",
-        "import likewise",
-        f'model = likewise.{load}("{name}")',
-        f"model.{ask}",
+        *_python(name, load, ask),
+    ]
+
+
+def _use_of_taught(name: str, *, two_tower: bool) -> list[str]:
+    """An encoder that was taught phrases: its cosine is the answer, or it is to be fine-tuned."""
+    if two_tower:
+        said = "An encoder that Likewise taught phrases of paraphrases, texts apart. Its cosine answers:"
+        return [said, "", *_python(name, "load", _PAIR)]
+    return [
+        "An encoder that Likewise taught phrases of paraphrases. It answers nothing yet; fine-tune it:",
+        "",
+        "```bash",
+        f"likewise train finetune --encoder {shlex.quote(name)} --data ratings.csv --output my-model",
         "```",
     ]
+
+
+def _python(name: str, load: str, ask: str) -> list[str]:
+    loads = f"model = likewise.{load}({_quoted(name)})"
+    return ["```python", "import likewise", loads, f"model.{ask}", "```"]
+
+
+def _quoted(text: str) -> str:
+    """A text between double quotes, as Python and the reader want it."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _row(relation: Relation, source: Mapping[str, str]) -> str:
@@ -67,12 +87,14 @@ def _row(relation: Relation, source: Mapping[str, str]) -> str:
 
 def _stages(document: Mapping[str, Any]) -> list[str]:
     lines = []
-    for stage in document.get("stages", []):
+    recipe = document.get("recipe", {}).get("stage", [])
+    for number, stage in enumerate(document.get("stages", [])):
+        selects = number >= len(recipe) or recipe[number].get("select", True)
         best = stage.get("best_value")
         lines.append(
             f"- stage `{stage['name']}`: {stage['pairs']:,} pairs, {stage['steps']:,} steps"
             + (f", best dev score {best:.4f} at step {stage['best_step']:,}" if best is not None else "")
-            + (", the last step kept" if best is not None and "joint" in document else "")
+            + (", the last step kept" if best is not None and not selects else "")
         )
         lines += [f"  - {line}" for line in stage.get("leakage", [])]
     return lines

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset, Sampler
 
 from likewise.errors import DataError
-from likewise.methods.injection import PARAPHRASE, RANDOM, WITHIN, InjectionModel
+from likewise.methods.injection import PARAPHRASE, PHRASE_CLASSES, RANDOM, WITHIN, InjectionModel
 from likewise.phrases.joined import Joined, Joiner, PiecePair, PieceText
 from likewise.training.loader import Anchors, epoch_batches
 from likewise.training.settings import FitSettings
@@ -27,6 +27,8 @@ from likewise.training.settings import FitSettings
 # Which epoch's draw, which pair, and whether it is shown with another text.
 Item = tuple[int, int, bool]
 Negatives = Literal["uniform", "near"]
+# What is measured, in the order it is told.
+_SHOWN = ("sentences", "phrases", *(f"phrases {name}" for name in PHRASE_CLASSES))
 # The draw that dev sees: the same whenever it looks.
 DEV_EPOCH = 2**31
 
@@ -242,15 +244,13 @@ def phrase_accuracy(
             found = model(**batch)
         _count(model, batch, found, right)
     model.train(training)
-    numbers = {name: float(np.mean(hits)) for name, hits in right.items()}
+    numbers = {name: float(np.mean(right[name])) for name in _SHOWN if name in right}
     return {"score": numbers.get("phrases", numbers.get("sentences", 0.0)), **numbers}
 
 
 def _count(
     model: InjectionModel, batch: dict[str, Any], found: dict[str, Any], right: dict[str, list[bool]]
 ) -> None:
-    from likewise.methods.injection import PHRASE_CLASSES
-
     if "sentences" in found:
         hits = (found["sentences"].argmax(-1) == batch["sentence_labels"]).tolist()
         right.setdefault("sentences", []).extend(hits)
