@@ -178,7 +178,9 @@ class Predictor:
         """
         from likewise.explain.explainer import Explainer
         from likewise.phrases.linking import Asked
+        from likewise.phrases.states import require_states
 
+        require_states(self.model.encoder, "give likewise.load another `model`")
         rows = [(a, b)] if isinstance(b, str) else as_pairs(a)
         check_texts([text for pair in rows for text in pair], name=_place_in_pairs)
         if isinstance(phrases, str):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,11 +31,14 @@ PAIR = LinkedPair(
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30).filter(str.strip)
 NAMES = st.none() | TEXTS
 SCORES = st.none() | st.floats(allow_nan=False, allow_infinity=False)
+CHANCES = st.none() | st.floats(0, 1)
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "links.jsonl"
+def path(tmp_path, monkeypatch):
+    """A file that is named as its user stands to it."""
+    monkeypatch.chdir(tmp_path)
+    return Path("links.jsonl")
 
 
 def put(path, *rows):
@@ -83,7 +87,7 @@ def linked_pairs(draw):
     words_a, words_b = draw(words_of(text_a)), draw(words_of(text_b))
     links = ()
     if words_a and words_b:
-        link = st.builds(Link, spans_in(len(words_a)), spans_in(len(words_b)), SCORES)
+        link = st.builds(Link, spans_in(len(words_a)), spans_in(len(words_b)), SCORES, CHANCES)
         links = tuple(draw(st.lists(link, unique_by=lambda link: (link.a, link.b), max_size=4)))
     spans = draw(nested_in(len(words_a))), draw(nested_in(len(words_b)))
     return LinkedPair(text_a, text_b, words_a, words_b, links, *spans, "", draw(NAMES), draw(NAMES))
@@ -118,7 +122,7 @@ def test_links_refuses_spans_that_cross_and_no_others(path, spans):
 def test_links_are_compressed_by_the_ending(tmp_path, ending):
     path = tmp_path / f"links.{ending}"
     assert write_links(path, [PAIR, PAIR]) == 2
-    assert [pair.source for pair in read_links(path)] == [f"links.{ending}:1", f"links.{ending}:2"]
+    assert [pair.source for pair in read_links(path)] == [f"{path}:1", f"{path}:2"]
     assert (path.read_bytes()[:1] == b"{") == (ending == "jsonl")
 
 
@@ -147,7 +151,7 @@ def test_links_may_share_a_span_and_repeats_count_once(path):
         ({"links": [{"a": [0, 1]}]}, r"links\[0\] is .*write each link as an object"),
         (one(b=[2, 2]), r"links\[0\]\.b is \[2, 2\], which is empty"),
         (one(a=[0, 6]), r"links\[0\]\.a is \[0, 6\], outside the 5 words of text_a"),
-        (one(b=[3, 2]), r"\.b is \[3, 2\], which is empty"),
+        (one(b=[3, 2]), r"\.b is \[3, 2\], which ends before it begins"),
         (one(a=[-1, 1]), r"\.a is \[-1, 1\], outside"),
         (one(a=[0, 1.0]), r"\[0, 1\.0\], expected \[start, end\], two whole"),
         (one(a=[False, True]), "expected .start, end., two whole numbers"),
@@ -159,8 +163,10 @@ def test_links_may_share_a_span_and_repeats_count_once(path):
         (one(score=10**400), "score is 1000.*…, expected a finite"),
         (
             {"links": [{"a": [0, 1], "b": [0, 1]}, {"a": [0, 1], "b": [0, 1], "score": 1}]},
-            r"links\[1\] joins the same spans as a link before it, with another score; keep one",
+            r"links\[1\] joins the same spans as a link before it, with another score or chance; keep one",
         ),
+        (one(chance=1.5), r"links\[0\]\.chance is 1\.5, expected a number from 0 to 1; correct it, or leave"),
+        (one(chance="likely"), r"links\[0\]\.chance is 'likely', expected a number from 0 to 1"),
         ({"spans_a": [[0, 2], [1, 3]]}, r"spans_a holds \[0, 2\] and \[1, 3\], which cross"),
         ({"spans_b": [[0, 5]]}, r"spans_b\[0\] is \[0, 5\], outside the 4 words of text_b"),
         ({"spans_b": "all"}, "spans_b is 'all', expected a list"),
@@ -197,6 +203,49 @@ def test_links_names_what_is_wrong_with_file_and_line(path, change, message):
 def test_links_names_lines_that_are_no_pairs(path, line, message):
     with pytest.raises(DataError, match=r"^links\.jsonl:3: .*" + message):
         list(read_links(put(path, ROW, ROW, line)))
+
+
+@pytest.mark.parametrize(
+    ("change", "remedy"),
+    [
+        (one(b=[2, 2]), r"write \[2, 3\] for one of the 4 words of text_b, or leave the span out"),
+        (one(a=[0, 0]), r"write \[0, 1\] for one of the 5 words of text_a, or leave the span out"),
+        ({"spans_a": [[1, 1]]}, r"write \[1, 2\] for one of the 5 words of text_a"),
+        ({"words_b": [[3, 3]]}, r"write \[3, 4\] for one of the 20 characters of text_b"),
+        (one(b=[3, 2]), r"write \[2, 3\] if the two were exchanged, or leave the span out"),
+        (one(b=[4, 4]), r"leave the span out, or name some of the 4 words of text_b"),
+        (one(b=[9, 5]), r"leave the span out, or name some of the 4 words of text_b"),
+        (one(b=[-1, -1]), r"leave the span out, or name some of the 4 words of text_b"),
+    ],
+)
+def test_links_remedy_for_an_empty_span_speaks_of_that_span(path, change, remedy):
+    with pytest.raises(DataError, match=r"^links\.jsonl:1: .*" + remedy):
+        list(read_links(put(path, ROW | change)))
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_links_errors_name_the_path_as_it_was_given(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deep").mkdir()
+    given = kind("deep/links.jsonl")
+    put(Path(given), ROW, "", ROW | one(a=[9, 10]))
+    first = next(read_links(given))
+    assert first.source == "deep/links.jsonl:1"
+    with pytest.raises(DataError, match=r"^deep/links\.jsonl:3: links"):
+        list(read_links(given))
+    with pytest.raises(DataError, match=r"^deep/links\.jsonl:1: id is 3"):
+        write_links(given, [replace(PAIR, id=3)])
+    (tmp_path / "deep/links.jsonl").write_bytes(b"\xff\n")
+    with pytest.raises(FormatError, match=r"^deep/links\.jsonl:1: byte 0xff"):
+        list(read_links(given))
+
+
+def test_links_that_are_none_say_that_someone_looked(path):
+    [pair] = read_links(put(path, ROW | {"links": []}))
+    assert pair.links == ()
+    assert pair.aligned
+    with pytest.raises(DataError, match=r"no links, expected .*; `links` may be an empty list"):
+        list(read_links(put(path, {key: ROW[key] for key in ("text_a", "text_b")})))
 
 
 def test_links_yields_what_stands_before_a_wrong_line(path):
@@ -241,12 +290,11 @@ def test_links_takes_numbers_of_numpy(path):
         ({"text_a": "é" * 2**19, "words_a": ((0, 2**19),), "links": ()}, "more than the limit of 1 MB"),
     ],
 )
-def test_links_writes_nothing_that_it_would_not_read(tmp_path, change, message):
-    path = tmp_path / "links.jsonl"
+def test_links_writes_nothing_that_it_would_not_read(path, change, message):
     path.write_text("old", encoding="utf-8")
     with pytest.raises(DataError, match=r"^links\.jsonl:2: .*" + message):
         write_links(path, [PAIR, replace(PAIR, **change)])
-    assert [file.name for file in tmp_path.iterdir()] == ["links.jsonl"]
+    assert [file.name for file in path.parent.iterdir()] == ["links.jsonl"]
     assert path.read_text(encoding="utf-8") == "old"
 
 

@@ -76,9 +76,80 @@ def test_a_file_is_told_line_by_line_or_as_a_page(explain, tmp_path, monkeypatch
     assert code == 0, said
     documents = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
     assert [one["source"] for one in documents] == ["p.csv:2", "p.csv:3", "p.csv:4"]
-    assert "2 pairs explained: p.html; the first 2 only" in said
+    assert "2 pairs explained: p.html; the first 2 of 3 pairs, --json tells them all" in said
     assert (tmp_path / "p.html").read_text(encoding="utf8").count("<article") == 2
     assert "p.csv:4" in explain("p.csv")[1]
+
+
+PAGES = {
+    "all of them": (["the dog", "a dog"], None),
+    "cut": (["the dog", "a dog", "a cat", "one cat"], "The first 2 of 4 pairs"),
+    "cut, and a wrong one further down": (
+        ["the dog", "a dog", *["a cat"] * 300, ""],
+        "The first 2 pairs of more",
+    ),
+}
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("case", PAGES)
+def test_a_page_that_is_cut_says_so_itself(explain, tmp_path, monkeypatch, case, links):
+    monkeypatch.setattr("likewise.cli.explain.PAGE_LIMIT", 2)
+    texts, expected = PAGES[case]
+    rows = [{"text_a": text, "text_b": "a man", "links": []} for text in texts]
+    (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
+    code, said = explain(*(["--links"] if links else []), "p.jsonl", "--html", "p.html")
+    assert code == 0, said
+    page = (tmp_path / "p.html").read_text(encoding="utf8")
+    if expected is None:
+        assert "The first" not in page
+    else:
+        assert f'<p class="part">{expected}; likewise explain --json tells them all.</p>' in page
+
+
+def test_links_that_were_written_are_shown_as_they_were_before(explain, tmp_path):
+    texts = [PAIR, ("A man reads; a dog sleeps!", "The dog sleeps, one man reads.")]
+    rows = "".join(f"{a}\t{b}\n" for a, b in texts)
+    (tmp_path / "p.tsv").write_text(f"text_a\ttext_b\n{rows}", encoding="utf8")
+    code, said = explain("p.tsv", "--output", "l.jsonl")
+    assert code == 0, said
+    direct, again = explain("p.tsv")[1], explain("--links", "l.jsonl")[1]
+    direct = direct.replace("p.tsv: texts from columns 'text_a' and 'text_b'\n", "")
+    assert again == direct.replace("p.tsv:2", "l.jsonl:1").replace("p.tsv:3", "l.jsonl:2")
+    assert "phrases by rules, links by likewise" in again
+    assert again.count("phrases by") == 2
+
+
+BY = {
+    "nobody is named": ({}, "phrases and links as given; carries counts similarity"),
+    "one is named": ({"by": "Ann"}, "phrases as given, links by Ann; carries counts similarity"),
+    "both are named": (
+        {"by": "Ann, phrases by Bob"},
+        "phrases by Bob, links by Ann; carries counts similarity",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BY)
+def test_who_made_phrases_and_links_is_one_line(explain, tmp_path, case):
+    fields, expected = BY[case]
+    row = {"text_a": "the man", "text_b": "a man", "links": [], **fields}
+    (tmp_path / "their.jsonl").write_text(json.dumps(row) + "\n", encoding="utf8")
+    assert explain("--links", "their.jsonl")[1].rstrip().splitlines()[-1].strip() == expected
+    explain("--links", "their.jsonl", "--html", "page.html")
+    line = expected[0].upper() + expected[1:]
+    assert f'<p class="by">{line}.</p>' in (tmp_path / "page.html").read_text(encoding="utf8")
+
+
+def test_words_beyond_the_encoder_are_told_everywhere(explain, tmp_path):
+    expected = "the last 8 words of the second text are beyond the encoder's 64 pieces and were not compared"
+    texts = ("the dog", "dog " * 70 + "!")
+    assert expected in " ".join(explain(*texts)[1].split())
+    code, said = explain(*texts, "--json", "--html", "page.html")
+    assert code == 0, said
+    assert expected in json.loads(said[said.index("{") : said.rindex("}") + 1])["notes"]
+    page = (tmp_path / "page.html").read_text(encoding="utf8")
+    assert expected.replace("'", "&#x27;") in page
 
 
 def test_links_of_others_are_shown(explain, tmp_path):
@@ -110,7 +181,7 @@ WRONG = {
     ),
     "links that cross": (
         '"links": [{"a": [0, 2], "b": [0, 1]}, {"a": [1, 3], "b": [1, 2]}]',
-        "their.jsonl:2: span 0:2 'the old' crosses",
+        "their.jsonl:2: in text_a, [0, 2] 'the old' of links crosses [1, 3] 'old man' of links",
     ),
     "overlapping words": (
         '"links": [], "words_b": [[0, 2], [1, 3]]',
@@ -177,7 +248,8 @@ def test_a_model_of_word_vectors_is_refused(here, tiny_vectors, tmp_path):
     average_encoder(tiny_vectors, device="cpu").save(str(tmp_path / "m"), create_model_card=False)
     code, said = here("explain", "a man", "a dog", "--model", "m", "--device", "cpu")
     assert code == 1
-    assert "choose another --model" in said
+    assert "phrases need the states of a transformer and a fast tokenizer, which this encoder has not" in said
+    assert said.endswith("; choose another --model\n")
 
 
 def test_rules_stand_in_for_a_parser_and_say_so_once(here, tiny_encoder, tmp_path, monkeypatch):

@@ -200,6 +200,23 @@ def test_a_phraser_that_falls_back_is_told_once(predictor, monkeypatch, caplog):
     assert [record.message.count("phrases by rules") for record in caplog.records] == [1]
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (62, []),
+        (63, ["the last word of the second text is beyond the encoder's 64 pieces and was not compared"]),
+        (
+            99,
+            ["the last 37 words of the second text are beyond the encoder's 64 pieces and were not compared"],
+        ),
+    ],
+)
+def test_words_beyond_the_encoder_are_told(predictor, words, expected):
+    found = predictor.explain("the dog", "dog " * words, phrases="rules")
+    assert [note for note in found.notes if "beyond" in note] == expected
+    assert found.to_dict()["notes"] == list(found.notes)
+
+
 # What is refused
 
 
@@ -217,7 +234,7 @@ def test_a_model_of_word_vectors_is_refused_with_a_remedy(tiny_vectors, tmp_path
     from likewise.encoders.words import average_encoder
 
     average_encoder(tiny_vectors, device="cpu").save(str(tmp_path / "m"), create_model_card=False)
-    with pytest.raises(ModelError, match=r"states of a transformer .* choose another --model"):
+    with pytest.raises(ModelError, match=r"states of a transformer .*; give likewise\.load another `model`$"):
         load(tmp_path / "m", device="cpu").explain("a man", "a dog")
 
 
@@ -232,7 +249,7 @@ def test_align_writes_what_read_links_reads(predictor, tmp_path):
     assert (first.id, second.id) == ("x1", None)
     assert first.by.endswith(", phrases by rules")
     assert first.words_a == RuleChunker()([TEXTS[0]])[0].words
-    assert Link((0, 1), (0, 1), 1.0) in second.links
+    assert Link((0, 1), (0, 1), 1.0, 1.0) in second.links
     assert [(link.a, link.b) for link in second.links if link.score < 1] == []
 
 
@@ -276,7 +293,9 @@ def test_links_of_others_are_explained_with_their_score_and_our_strength(predict
 
 def test_links_of_others_that_cross_are_refused_with_their_line(predictor):
     pair = linked("a b c", "a b c", [Link((0, 2), (0, 1)), Link((1, 3), (1, 2))], source="their.jsonl:7")
-    with pytest.raises(DataError, match=r"their.jsonl:7: span .* crosses span .*; give \[first word"):
+    with pytest.raises(
+        DataError, match=r"their.jsonl:7: in text_a, \[0, 2\] 'a b' of links crosses .*; let one"
+    ):
         list(Explainer(predictor).explain_linked([pair]))
 
 

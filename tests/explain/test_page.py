@@ -97,6 +97,14 @@ def test_signed_has_no_minus_nothing():
     ]
 
 
+def test_page_has_a_note_above_its_pairs_if_there_is_one(model):
+    pairs = model.explain([("a man", "a dog")], phrases="rules")
+    page = explanation_page(pairs, note="The first 1 of 2 & more.")
+    assert page.index('<p class="part">The first 1 of 2 &amp; more.</p>') < page.index("<article")
+    assert read(page)
+    assert '<p class="part">' not in explanation_page(pairs)
+
+
 def test_page_of_many_pairs_and_of_none(model):
     assert explanation_page(model.explain([("a man", "a dog")] * 3, phrases="rules")).count("<article") == 3
     assert read(explanation_page([]))

@@ -77,6 +77,12 @@ def test_blocks_leave_out_marks_and_keep_emoji():
     assert shown(given("", [], where="a"), b, []) == ([], [], ["I", "🙂"])
 
 
+def test_blocks_are_never_marks_alone_though_they_are_listed_as_phrases():
+    a = given("The boy, he sleeps!?", [(0, 2), (2, 3), (5, 7)], where="a")
+    b = given("No.", [(1, 2)], where="b")
+    assert shown(a, b, []) == ([], ["The boy", "he sleeps"], ["No"])
+
+
 def test_blocks_join_each_phrase_once_by_the_surest_link():
     a, b = given("big dogs", [], where="a"), given("dogs", [], where="b")
     blocks_a, blocks_b = pair_blocks(a, b, [Joined((0, 1), (0, 1), 0.6), Joined((1, 2), (0, 1), 0.9)])
@@ -124,6 +130,7 @@ def test_blocks_hold_every_word_once_and_partners_agree(a, b, data):
         words = {place for place, token in enumerate(phrases.tokens) if not is_mark(token)}
         assert words <= set(held)
         assert list(blocks) == sorted(blocks, key=lambda block: block.span)
+        assert not any(all(map(is_mark, phrases.tokens[slice(*block.span)])) for block in blocks)
     for place, block in enumerate(both[0]):
         if block.partner is not None:
             other = both[1][block.partner]

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from likewise.cli import options
 from likewise.cli.answering import first_rows, texts_of
 from likewise.cli.console import counting, note, out, quiet_libraries
-from likewise.errors import ModelError, UsageError
+from likewise.errors import DataError, ModelError, UsageError
 
 if TYPE_CHECKING:
     from likewise.data.rows import Row
@@ -25,6 +25,30 @@ if TYPE_CHECKING:
 # A page with more pairs than anyone scrolls through is slow to open.
 PAGE_LIMIT = 200
 _LINES = (".jsonl", ".ndjson")
+
+Pair = TypeVar("Pair")
+
+
+class _Counted(Iterator[Pair]):
+    """Pairs as they are asked for, and how many there are in all."""
+
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        self._pairs = iter(pairs)
+        self._count = 0
+
+    def __next__(self) -> Pair:
+        pair = next(self._pairs)
+        self._count += 1
+        return pair
+
+    def total(self) -> int | None:
+        """How many there are, the rest read to its end; None where that holds a pair that cannot be read."""
+        try:
+            for _ in self:
+                pass
+        except DataError:
+            return None
+        return self._count
 
 
 def explain(
@@ -73,20 +97,20 @@ def explain(
 
         if not links.is_file():
             raise UsageError(f"--links {links}: there is no such file")
-        first = _peek(read_links(links), links)
+        linked = _Counted(_peek(read_links(links), links))
         explainer = load()
-        _tell(explainer.explain_linked(first), html, as_json=as_json)
+        _tell(explainer.explain_linked(linked), linked, html, as_json=as_json)
     elif len(texts) == 2:
         from likewise.phrases.linking import Asked
 
         explainer = load()
-        asked = [Asked(texts[0], texts[1])]
-        _tell(explainer.explain(asked), html, as_json=as_json, lines=False)
+        asked = _Counted([Asked(texts[0], texts[1])])
+        _tell(explainer.explain(asked), asked, html, as_json=as_json, lines=False)
     else:
-        pairs = _rows(texts[0], (text_a, text_b), shown=output is None)
+        pairs = _Counted(_rows(texts[0], (text_a, text_b), shown=output is None))
         explainer = load()
         if output is None:
-            _tell(explainer.explain(pairs), html, as_json=as_json)
+            _tell(explainer.explain(pairs), pairs, html, as_json=as_json)
         else:
             _write(texts[0], explainer, pairs, output)
 
@@ -137,13 +161,14 @@ def _check_texts(texts: list[str], *, files_only: bool) -> None:
 def _load(model: str, device: str | None, precision: str, relation: str | None, phrases: str) -> Explainer:
     quiet_libraries()
     from likewise.explain.explainer import Explainer
+    from likewise.phrases.states import require_states
     from likewise.predict import Predictor, load
 
+    another = "choose another --model"
     predictor = load(model, device=device, precision=precision)
     if not isinstance(predictor, Predictor):
-        raise ModelError(
-            f"{model} reads two texts as one and has no vectors for words of each; choose another --model"
-        )
+        raise ModelError(f"{model} reads two texts as one and has no vectors for words of each; {another}")
+    require_states(predictor.model.encoder, another)
     explainer = Explainer(predictor, relation=relation, phrases=phrases, tell=note)
     others = [r.name for r in predictor.relations if r.name != explainer.relation.name]
     if relation is None and others:
@@ -184,7 +209,14 @@ def _asked(rows: Iterable[Row], columns: tuple[str, str]) -> Iterator[Asked]:
         yield Asked(a, b, row.source, None if named in (None, "") else str(named))
 
 
-def _tell(found: Iterator[PairExplanation], html: Path | None, *, as_json: bool, lines: bool = True) -> None:
+def _tell(
+    found: Iterator[PairExplanation],
+    pairs: _Counted[Any],
+    html: Path | None,
+    *,
+    as_json: bool,
+    lines: bool = True,
+) -> None:
     """Explanations as JSON (one a line, where they may be many), as a page, or as they read on a terminal."""
     kept: list[PairExplanation] = []
     more = False
@@ -201,7 +233,7 @@ def _tell(found: Iterator[PairExplanation], html: Path | None, *, as_json: bool,
         elif html is None:
             _show(one)
     if html is not None:
-        _write_page(html, kept, more=more)
+        _write_page(html, kept, part=_part(len(kept), pairs.total()) if more else "")
 
 
 def _show(found: PairExplanation) -> None:
@@ -211,27 +243,35 @@ def _show(found: PairExplanation) -> None:
     out.print()
 
 
-def _write_page(path: Path, kept: list[PairExplanation], *, more: bool) -> None:
+def _part(shown: int, total: int | None) -> str:
+    return (
+        f"the first {shown:,} pairs of more" if total is None else f"the first {shown:,} of {total:,} pairs"
+    )
+
+
+def _write_page(path: Path, kept: list[PairExplanation], *, part: str) -> None:
+    """Write the page; where it holds a part of the pairs, both the page and the terminal say which."""
     from likewise.data.aside import write_text_aside
     from likewise.explain.page import explanation_page
 
-    write_text_aside(path, explanation_page(kept))
+    above = f"{part.capitalize()}; likewise explain --json tells them all." if part else ""
+    write_text_aside(path, explanation_page(kept, note=above))
     pairs = "1 pair" if len(kept) == 1 else f"{len(kept):,} pairs"
-    rest = f"; the first {PAGE_LIMIT} only, --json tells them all" if more else ""
+    rest = f"; {part}, --json tells them all" if part else ""
     note(f"{pairs} explained: {path}{rest}")
 
 
-def _write(name: str, explainer: Explainer, pairs: Iterator[Asked], output: Path) -> None:
+def _write(name: str, explainer: Explainer, pairs: Iterable[Asked], output: Path) -> None:
     from likewise.data import count_rows
     from likewise.data.links import write_links
 
     phraser = explainer.phraser  # loaded, and told about, before the bar begins
     with counting("aligning", "pairs", count_rows(name)) as advance:
-        count = write_links(output, _counted(explainer.align(pairs), advance))
+        count = write_links(output, _advancing(explainer.align(pairs), advance))
     note(f"{count:,} pairs aligned: {output} (phrases by {phraser.name})")
 
 
-def _counted(found: Iterator[Any], advance: Any) -> Iterator[Any]:
+def _advancing(found: Iterator[Any], advance: Any) -> Iterator[Any]:
     for one in found:
         yield one
         advance(1)

@@ -26,7 +26,7 @@ def show(console: Console, found: PairExplanation) -> None:
 
 
 def _view(found: PairExplanation, *, bars: bool) -> RenderableType:
-    from likewise.explain.page import SIDES, least_line, numbers, score_line
+    from likewise.explain.page import SIDES, by_line, least_line, numbers, score_line
 
     by_a = numbers(found)
     by_b = {at: by_a[place] for place, one in enumerate(found.a.phrases) if (at := one.partner) is not None}
@@ -47,8 +47,7 @@ def _view(found: PairExplanation, *, bars: bool) -> RenderableType:
             quoted = "" if text.least_matched is None else f'"{_clean(text.said(text.least_matched))}"'
             parts.append(Text(f"least matched in the {side}: {least_line(text) or quoted}"))
     parts += [Text(note, "yellow") for note in found.notes]
-    by = f"phrases by {found.phrases_by}, links by {found.links_by}; carries counts {found.measure}"
-    return Group(*parts, Text(by, "dim"))
+    return Group(*parts, Text(by_line(found), "dim"))
 
 
 def _text(text: ExplainedText, by: dict[int, int]) -> Text:

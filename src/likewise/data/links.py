@@ -1,12 +1,13 @@
 """Phrase links between two texts in a plain format: one JSON object a line.
 
     {"text_a": "A man plays .", "text_b": "Someone is playing .",
-     "links": [{"a": [0, 2], "b": [0, 1], "score": 0.8}, {"a": [2, 3], "b": [1, 3]}],
+     "links": [{"a": [0, 2], "b": [0, 1], "score": 0.8, "chance": 0.9}, {"a": [2, 3], "b": [1, 3]}],
      "spans_a": [[0, 2], [2, 3], [0, 4]], "by": "Ann"}
 
 Spans are half-open and count words from 0. `words_a` and `words_b` say where the words are, as half-open
-character offsets; without them words are what blanks separate. `links` alone must stand beside the texts;
-`id`, `by`, `score`, `spans_a` and `spans_b` may be left out, and other keys are not read.
+character offsets; without them words are what blanks separate. `links` alone must stand beside the texts,
+an empty list where someone looked and found none; `id`, `by`, `score`, `chance`, `spans_a` and `spans_b` may
+be left out, and other keys are not read.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
@@ -38,15 +39,20 @@ _REQUIRED = ("text_a", "text_b", "links")
 _WORD = re.compile(r"\S+")
 _SHAPE = "[start, end], two whole numbers"
 _SHOWN = 60
+_UNCROSS = "let one hold the other whole, or let them lie apart"
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Words `a` of the first text say what words `b` of the second say, or come near by `score`."""
+    """Words `a` of the first text say what words `b` of the second say, or come near by `score`.
+
+    `chance`, 0..1, says how sure the linker is; of links that cannot both be shown the surer one is.
+    """
 
     a: Span
     b: Span
     score: float | None = None
+    chance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +91,22 @@ def read_links(path: str | Path) -> Iterator[LinkedPair]:
 
     Exact repeats of a link or a span count once.
     """
-    path = Path(path)
-    with open_bytes(path) as stream:
-        lines = Lines(stream, path.name, refuse)
+    with open_bytes(Path(path)) as stream:
+        lines = Lines(stream, str(path), refuse)
         for line in lines:
             _check_length(line.rstrip("\r\n").encode("utf-8"), lines.source)
             if line.strip():
                 yield _to_pair(_parse(line, lines.source), lines.source)
+
+
+def refuse_crossing(pair: LinkedPair) -> None:
+    """Stop at spans of a pair's links that cross one another or those listed: no tree holds both."""
+    wrong = [
+        *_crossings("a", pair.text_a, pair.words_a, pair.spans_a, [link.a for link in pair.links]),
+        *_crossings("b", pair.text_b, pair.words_b, pair.spans_b, [link.b for link in pair.links]),
+    ]
+    if wrong:
+        raise DataError([Problem(pair.source or "pair", what, _UNCROSS) for what in wrong])
 
 
 def write_links(path: str | Path, pairs: Iterable[LinkedPair]) -> int:
@@ -103,7 +118,7 @@ def write_links(path: str | Path, pairs: Iterable[LinkedPair]) -> int:
     count = 0
     with open_aside(path) as handle, _packed(handle, path) as stream:
         for count, pair in enumerate(pairs, start=1):
-            source = f"{path.name}:{count}"
+            source = f"{path}:{count}"
             checked = _to_pair(_to_fields(pair), source)
             line = json.dumps(_to_fields(checked), ensure_ascii=False, allow_nan=False).encode("utf-8")
             _check_length(line, source)
@@ -174,7 +189,8 @@ def _to_fields(pair: LinkedPair) -> dict[str, object]:
 
 
 def _link_fields(link: Link) -> dict[str, object]:
-    return {"a": link.a, "b": link.b} | ({} if link.score is None else {"score": link.score})
+    known = {"a": link.a, "b": link.b, "score": link.score, "chance": link.chance}
+    return {key: value for key, value in known.items() if value is not None}
 
 
 def _to_name(fields: Mapping[str, Any], key: str, source: str) -> str | None:
@@ -209,9 +225,10 @@ def _to_links(value: object, words_a: int, words_b: int, source: str) -> tuple[L
             _to_span(entry["a"], f"{name}.a", words_a, f"the {words_a} words of text_a", source),
             _to_span(entry["b"], f"{name}.b", words_b, f"the {words_b} words of text_b", source),
             _to_score(entry.get("score"), f"{name}.score", source),
+            _to_chance(entry.get("chance"), f"{name}.chance", source),
         )
         if links.setdefault((link.a, link.b), link) != link:
-            found = f"{name} joins the same spans as a link before it, with another score"
+            found = f"{name} joins the same spans as a link before it, with another score or chance"
             raise _wrong(source, found, "keep one of the two")
     return tuple(links.values())
 
@@ -225,8 +242,22 @@ def _to_spans(value: object, words: int, *, side: str, source: str) -> tuple[Spa
     crossing = _find_crossing(spans)
     if crossing is not None:
         found = f"{name} holds {list(crossing[0])} and {list(crossing[1])}, which cross"
-        raise _wrong(source, found, "let one hold the other whole, or let them lie apart")
+        raise _wrong(source, found, _UNCROSS)
     return tuple(spans)
+
+
+def _crossings(
+    side: str, text: str, words: Sequence[Span], listed: Iterable[Span], named: Iterable[Span]
+) -> Iterator[str]:
+    """The first two spans of a text that cross, in words and by the key they stand under, if any do."""
+    keys = dict.fromkeys(named, "links") | dict.fromkeys(listed, f"spans_{side}")
+    crossing = _find_crossing(keys)
+    if crossing is not None:
+        first, second = (
+            f"{list(span)} {_shown(text[words[span[0]][0] : words[span[1] - 1][1]])} of {keys[span]}"
+            for span in crossing
+        )
+        yield f"in text_{side}, {first} crosses {second}"
 
 
 def _find_crossing(spans: Iterable[Span]) -> tuple[Span, Span] | None:
@@ -250,20 +281,46 @@ def _to_span(value: object, name: str, limit: int, inside: str, source: str) -> 
         raise _wrong(source, f"{name} is {_shown(value)}, expected {_SHAPE}", "correct the span")
     start, end = whole
     if start >= end:
-        raise _wrong(source, f"{name} is {_shown(value)}, which is empty", "the end is not in: write [0, 1]")
+        what = "is empty" if start == end else "ends before it begins"
+        found = f"{name} is {_shown(value)}, which {what}"
+        raise _wrong(source, found, _remedy_for_empty(start, end, limit, inside))
     if start < 0 or end > limit:
         raise _wrong(source, f"{name} is {_shown(value)}, outside {inside}", "count from 0, the end not in")
     return start, end
 
 
+def _remedy_for_empty(start: int, end: int, limit: int, inside: str) -> str:
+    """What to write in place of a span that holds nothing."""
+    if 0 <= start == end < limit:
+        return f"the end is not in: write {[start, start + 1]} for one of {inside}, or leave the span out"
+    if 0 <= end < start <= limit:
+        return f"write {[end, start]} if the two were exchanged, or leave the span out"
+    return f"leave the span out, or name some of {inside}"
+
+
 def _to_score(value: object, name: str, source: str) -> float | None:
     if value is None:
         return None
-    number = to_number(value) if isinstance(value, Real) and not isinstance(value, bool) else None
-    if number is None or not math.isfinite(number):
+    number = _finite(value)
+    if number is None:
         found = f"{name} is {_shown(value)}, expected a finite number"
         raise _wrong(source, found, "correct it, or leave it out")
     return number
+
+
+def _to_chance(value: object, name: str, source: str) -> float | None:
+    if value is None:
+        return None
+    number = _finite(value)
+    if number is None or not 0 <= number <= 1:
+        found = f"{name} is {_shown(value)}, expected a number from 0 to 1"
+        raise _wrong(source, found, "correct it, or leave it out")
+    return number
+
+
+def _finite(value: object) -> float | None:
+    number = to_number(value) if isinstance(value, Real) and not isinstance(value, bool) else None
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _to_list(value: object, name: str, source: str) -> list[Any] | tuple[Any, ...]:

@@ -11,10 +11,10 @@ from likewise.explain.occlusion import Carried, Scorer, measure
 from likewise.methods.pairs import objective_source
 from likewise.phrases.aligner import Aligner
 from likewise.phrases.blocks import Block
-from likewise.phrases.explaining import Explanation, GivenLinks, explain, explain_given
-from likewise.phrases.linking import WINDOW, Asked, align_pairs, cut, phrased, refuse_long
+from likewise.phrases.explaining import Explanation, explain, explain_linked
+from likewise.phrases.linking import WINDOW, Asked, align_pairs, cut, makers, phrased
 from likewise.phrases.parsing import phraser
-from likewise.phrases.spans import Phraser, Phrases, Span, given
+from likewise.phrases.spans import Phraser, Phrases, Span
 from likewise.records import Relation
 
 
@@ -57,9 +57,8 @@ class Explainer:
     def explain_linked(self, pairs: Iterable[LinkedPair]) -> Iterator[PairExplanation]:
         """Explain pairs by the links that they come with."""
         for window in cut(pairs, WINDOW):
-            links = [_given(pair) for pair in window]
-            found = explain_given(self._aligner, links)
-            yield from self._answers(found, [("given", pair.by or "given", pair.source) for pair in window])
+            found = explain_linked(self._aligner, window)
+            yield from self._answers(found, [(*makers(pair), pair.source) for pair in window])
 
     def align(self, pairs: Iterable[Asked]) -> Iterator[LinkedPair]:
         """Our links of pairs, for a corpus; nothing is scored."""
@@ -87,17 +86,12 @@ class Explainer:
                 share=values.share,
                 phrases_by=phrases_by,
                 links_by=links_by,
-                notes=(*_notes(a, "first"), *_notes(b, "second")),
+                notes=(
+                    *_notes(a, "first", one.unread_a, self._aligner.longest),
+                    *_notes(b, "second", one.unread_b, self._aligner.longest),
+                ),
                 source=source,
             )
-
-
-def _given(pair: LinkedPair) -> GivenLinks:
-    """A linked pair as phrases that nest; links whose spans cross are refused, with their line."""
-    a = given(pair.text_a, [*pair.spans_a, *(link.a for link in pair.links)], pair.words_a, where=pair.source)
-    b = given(pair.text_b, [*pair.spans_b, *(link.b for link in pair.links)], pair.words_b, where=pair.source)
-    refuse_long(a, b, pair.source)
-    return GivenLinks(a, b, tuple((link.a, link.b, link.score) for link in pair.links))
 
 
 def _sides(found: Explanation, carried: Carried) -> tuple[ExplainedText, ExplainedText]:
@@ -153,7 +147,11 @@ def _phrases(
     )
 
 
-def _notes(text: ExplainedText, side: str) -> Iterator[str]:
+def _notes(text: ExplainedText, side: str, unread: int, longest: int) -> Iterator[str]:
+    if unread:
+        last, lie, were = ("word", "is", "was") if unread == 1 else (f"{unread:,} words", "are", "were")
+        beyond = f"beyond the encoder's {longest:,} pieces"
+        yield f"the last {last} of the {side} text {lie} {beyond} and {were} not compared"
     if not text.phrases:
         yield f"the {side} text has no phrase: it holds nothing but marks"
     elif len(text.phrases) == 1:

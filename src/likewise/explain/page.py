@@ -7,19 +7,26 @@ from html import escape
 
 from likewise.explain.explanation import ExplainedPhrase, ExplainedText, PairExplanation
 from likewise.explain.style import STYLE
+from likewise.phrases.linking import GIVEN
 
 SIDES = ("first text", "second text")
 _ROW = tuple[int | None, ExplainedPhrase | None, ExplainedPhrase | None]
 
 
-def explanation_page(explanations: Sequence[PairExplanation], *, title: str = "Why these scores") -> str:
-    """The page, light or dark as the reader's system is; hovering a phrase shows the one it matches."""
+def explanation_page(
+    explanations: Sequence[PairExplanation], *, title: str = "Why these scores", note: str = ""
+) -> str:
+    """The page, light or dark as the reader's system is; hovering a phrase shows the one it matches.
+
+    A `note` stands above the pairs.
+    """
     most = max((len(one.joined) for one in explanations), default=0)
     hover = "\n".join(
         f".pair:has(.k{n}:is(:hover, :focus)) .k{n} {{ outline-color: var(--ink); }}"
         for n in range(1, most + 1)
     )
-    body = "\n".join(map(_pair, explanations))
+    above = f'<p class="part">{escape(note)}</p>\n' if note else ""
+    body = above + "\n".join(map(_pair, explanations))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -57,6 +64,13 @@ def score_line(found: PairExplanation) -> str:
     return f"{found.relation.name}{share}, on {found.relation.scale}, from the {found.answered_by}"
 
 
+def by_line(found: PairExplanation) -> str:
+    """Who made phrases and links, and what `carries` counts."""
+    phrases, links = ("as given" if by == GIVEN else f"by {by}" for by in (found.phrases_by, found.links_by))
+    made = f"phrases and links {links}" if phrases == links else f"phrases {phrases}, links {links}"
+    return f"{made}; carries counts {found.measure}"
+
+
 def least_line(text: ExplainedText) -> str | None:
     """What is said of the phrase that is matched least; None where it is to be quoted."""
     if text.least_matched is None:
@@ -76,14 +90,14 @@ def _pair(found: PairExplanation) -> str:
     )
     table = "\n".join(_row(row, largest) for row in rows(found))
     notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
+    by = by_line(found)
     return (
         f'<article class="pair">\n<header><strong>{escape(shown)}</strong> '
         f"<span>{escape(score_line(found))}</span>{source}</header>\n{texts}\n"
         f'<table>\n<thead><tr><th class="n"></th><th>{SIDES[0]}</th><th>{SIDES[1]}</th><th>strength</th>'
         f"<th>chance</th><th>first carries</th><th>second carries</th></tr></thead>\n<tbody>\n{table}\n"
         f'</tbody>\n</table>\n<ul class="notes">{_least(found)}{notes}</ul>\n'
-        f'<p class="by">Phrases by {escape(found.phrases_by)}, links by {escape(found.links_by)}; '
-        f"carries counts {escape(found.measure)}.</p>\n</article>"
+        f'<p class="by">{escape(by[:1].upper() + by[1:])}.</p>\n</article>'
     )
 
 

@@ -63,6 +63,7 @@ td[data-is] { white-space: nowrap; }
 b.minus { color: var(--minus); font-weight: 500; }
 .notes { margin: .9rem 0 0; padding-inline-start: 1.1rem; font-size: .92rem; }
 .by { margin: .6rem 0 0; font-size: .8rem; }
+.part { margin: 0 .25rem 1rem; }
 footer { font-size: .85rem; padding: 0 .25rem; }
 footer p { margin: 0 0 .4rem; }
 footer .block { padding: .05em .35em; }

@@ -69,6 +69,11 @@ class Aligner:
         self._states = WordStates(encoder, layer=layer)
         self._scoring = scoring or shipped()
 
+    @property
+    def longest(self) -> int:
+        """How many pieces of a text the encoder reads, markers included."""
+        return self._states.longest
+
     def __call__(
         self,
         pairs: Sequence[tuple[Phrases, Phrases]],
@@ -89,6 +94,10 @@ class Aligner:
         distinct = list(dict.fromkeys((one.text, one.words) for one in texts))
         found = self._states([text for text, _ in distinct], [words for _, words in distinct])
         return dict(zip(distinct, found, strict=True))
+
+    def reads_whole(self, text: str) -> bool:
+        """Whether the encoder reads a text to its end."""
+        return self._states.reads_whole(text)
 
     def align(self, a: Phrases, b: Phrases, states_a: Layers, states_b: Layers) -> Alignment:
         """Align two texts whose word states are there."""

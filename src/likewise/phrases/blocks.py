@@ -40,7 +40,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """What cutting needs of a text: its phrases, which words are marks, and the span of all that are none."""
+    """What cutting needs of a text: its phrases but for marks, which words are marks, the span of others."""
 
     spans: tuple[Span, ...]
     marks: tuple[bool, ...]
@@ -50,7 +50,9 @@ class _Text:
     def of(cls, phrases: Phrases) -> _Text:
         marks = tuple(map(is_mark, phrases.tokens))
         words = [place for place, mark in enumerate(marks) if not mark]
-        return cls(phrases.spans, marks, (words[0], words[-1] + 1) if words else (0, 0))
+        # Links of others name full stops too, which makes them phrases.
+        spans = tuple(span for span in phrases.spans if not all(marks[slice(*span)]))
+        return cls(spans, marks, (words[0], words[-1] + 1) if words else (0, 0))
 
 
 def pair_blocks(

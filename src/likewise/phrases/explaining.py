@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from likewise.data.links import LinkedPair
 from likewise.phrases.aligner import Aligner
-from likewise.phrases.blocks import Block, Joined, pair_blocks
+from likewise.phrases.blocks import Block, Joined, is_mark, pair_blocks
+from likewise.phrases.linking import phrases_of
 from likewise.phrases.measures import cosines, means
 from likewise.phrases.spans import Phrases, Span, nodes
 from likewise.phrases.states import Layers
@@ -33,7 +35,7 @@ class Match:
 class Explanation:
     """Two texts with links, blocks and how alike joined blocks are; per word its best match (0..1).
 
-    `odd` are the phrases that are matched least.
+    `odd` are the phrases that are matched least, `unread` counts the words that the encoder cut off.
     """
 
     a: Phrases
@@ -47,15 +49,8 @@ class Explanation:
     matched_b: tuple[float, ...]
     odd_a: Span | None
     odd_b: Span | None
-
-
-@dataclass(frozen=True, slots=True)
-class GivenLinks:
-    """Two texts with links that someone else made; each has its two spans and a score, or none."""
-
-    a: Phrases
-    b: Phrases
-    links: tuple[tuple[Span, Span, float | None], ...]
+    unread_a: int
+    unread_b: int
 
 
 def explain(aligner: Aligner, pairs: Sequence[tuple[Phrases, Phrases]]) -> list[Explanation]:
@@ -66,26 +61,29 @@ def explain(aligner: Aligner, pairs: Sequence[tuple[Phrases, Phrases]]) -> list[
         states = known[a.text, a.words], known[b.text, b.words]
         links = aligner.align(a, b, *states).links
         matches = [Match(link.a, link.b, link.strength, chance=link.chance) for link in links]
-        found.append(_explained(a, b, states, matches))
+        found.append(_explained(aligner, a, b, states, matches))
     return found
 
 
-def explain_given(aligner: Aligner, pairs: Sequence[GivenLinks]) -> list[Explanation]:
+def explain_linked(aligner: Aligner, pairs: Sequence[LinkedPair]) -> list[Explanation]:
     """Explain pairs by the links they come with; the strength is the encoder's, as for our own."""
-    known = aligner.states_of([one for pair in pairs for one in (pair.a, pair.b)])
+    texts = [phrases_of(pair) for pair in pairs]
+    known = aligner.states_of([one for both in texts for one in both])
     found = []
-    for pair in pairs:
-        states = known[pair.a.text, pair.a.words], known[pair.b.text, pair.b.words]
-        alike = _alike(states, [link[:2] for link in pair.links])
+    for pair, (a, b) in zip(pairs, texts, strict=True):
+        states = known[a.text, a.words], known[b.text, b.words]
+        alike = _alike(states, [(link.a, link.b) for link in pair.links])
         matches = [
-            Match(a, b, strength, score=score)
-            for (a, b, score), strength in zip(pair.links, alike, strict=True)
+            Match(link.a, link.b, strength, chance=link.chance, score=link.score)
+            for link, strength in zip(pair.links, alike, strict=True)
         ]
-        found.append(_explained(pair.a, pair.b, states, matches))
+        found.append(_explained(aligner, a, b, states, matches))
     return found
 
 
-def _explained(a: Phrases, b: Phrases, states: tuple[Layers, Layers], links: Sequence[Match]) -> Explanation:
+def _explained(
+    aligner: Aligner, a: Phrases, b: Phrases, states: tuple[Layers, Layers], links: Sequence[Match]
+) -> Explanation:
     sure = [Joined(link.a, link.b, link.strength if link.chance is None else link.chance) for link in links]
     blocks_a, blocks_b = pair_blocks(a, b, sure)
     joined = [(place, block.partner) for place, block in enumerate(blocks_a) if block.partner is not None]
@@ -105,7 +103,18 @@ def _explained(a: Phrases, b: Phrases, states: tuple[Layers, Layers], links: Seq
         matched_b,
         least_matched(a, matched_a),
         least_matched(b, matched_b),
+        _count_unread(aligner, a, states[0]),
+        _count_unread(aligner, b, states[1]),
     )
+
+
+def _count_unread(aligner: Aligner, phrases: Phrases, states: Layers) -> int:
+    """How many words at the end of a text, marks aside, lie beyond the encoder's longest input."""
+    read = np.flatnonzero(states.last.any(axis=1))
+    end = phrases.tokens[int(read[-1]) + 1 if read.size else 0 :]
+    lost = sum(not is_mark(token) for token in end)
+    # A tokenizer drops some characters wherever they stand: those are not beyond anything.
+    return 0 if not lost or aligner.reads_whole(phrases.text) else lost
 
 
 def _alike(states: tuple[Layers, Layers], spans: Sequence[tuple[Span, Span]]) -> tuple[float, ...]:

@@ -6,15 +6,20 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from likewise.data.links import Link, LinkedPair
+from likewise.data.links import Link, LinkedPair, refuse_crossing
 from likewise.errors import DataError, Problem
 from likewise.phrases.aligner import MAX_WORDS, Aligner
-from likewise.phrases.spans import Phraser, Phrases
+from likewise.phrases.spans import Phraser, Phrases, Span, given
 
 # Pairs that are looked at together: each of their distinct texts is encoded once.
 WINDOW = 128
 # Their words' states are held together; beyond this a window is cut.
 WORD_BUDGET = 20_000
+
+# What stands for a maker who is not named.
+GIVEN = "given"
+# Between who made the links and who the phrases, in the `by` of a pair.
+_PHRASES_BY = ", phrases by "
 
 Item = TypeVar("Item")
 
@@ -52,7 +57,7 @@ def link_pairs(
 def align_pairs(
     pairs: Iterable[Asked], phraser: Phraser, aligner: Aligner, *, by: str
 ) -> Iterator[LinkedPair]:
-    """Our links of pairs in the plain format: `score` is a link's strength, `by` who linked them."""
+    """Our links of pairs in the plain format: `score` is a link's strength, `by` says who made what."""
     for window in phrased(pairs, phraser):
         aligned = aligner([(a, b) for _, a, b in window])
         for (asked, a, b), found in zip(window, aligned, strict=True):
@@ -61,13 +66,37 @@ def align_pairs(
                 text_b=asked.b,
                 words_a=a.words,
                 words_b=b.words,
-                links=tuple(Link(link.a, link.b, link.strength) for link in found.links),
+                links=tuple(Link(link.a, link.b, link.strength, link.chance) for link in found.links),
                 spans_a=a.spans,
                 spans_b=b.spans,
                 source=asked.source,
                 id=asked.id,
-                by=f"{by}, phrases by {phraser.name}",
+                by=f"{by}{_PHRASES_BY}{phraser.name}",
             )
+
+
+def makers(pair: LinkedPair) -> tuple[str, str]:
+    """Who made the phrases of a linked pair and who its links, "given" where that is not said."""
+    links_by, _, phrases_by = (pair.by or "").partition(_PHRASES_BY)
+    return phrases_by or GIVEN, links_by or GIVEN
+
+
+def phrases_of(pair: LinkedPair) -> tuple[Phrases, Phrases]:
+    """The phrases of a linked pair: those listed, and those of several words that its links name.
+
+    A word that a link names stays unlisted, as phrasers leave it: listed, it would be shown by itself.
+    """
+    refuse_crossing(pair)
+    spans_a = [*pair.spans_a, *_of_several_words(link.a for link in pair.links)]
+    spans_b = [*pair.spans_b, *_of_several_words(link.b for link in pair.links)]
+    a = given(pair.text_a, spans_a, pair.words_a, where=pair.source)
+    b = given(pair.text_b, spans_b, pair.words_b, where=pair.source)
+    refuse_long(a, b, pair.source)
+    return a, b
+
+
+def _of_several_words(spans: Iterable[Span]) -> Iterator[Span]:
+    return ((start, end) for start, end in spans if end - start > 1)
 
 
 def phrased(pairs: Iterable[Asked], phraser: Phraser) -> Iterator[list[Phrased]]:

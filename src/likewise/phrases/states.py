@@ -38,7 +38,7 @@ class WordStates:
     ) -> None:
         self._model, self._tokenizer = _transformer(encoder)
         self._device = encoder.device
-        self._longest = int(encoder.max_seq_length or 512)
+        self.longest = int(encoder.max_seq_length or 512)
         self._token_budget = token_budget
         layers = int(self._model.config.num_hidden_layers)
         self.layer = layers // 2 if layer is None else layer
@@ -56,7 +56,7 @@ class WordStates:
         if not texts:
             return []
         tokens = self._tokenizer(
-            list(texts), truncation=True, max_length=self._longest, return_offsets_mapping=True
+            list(texts), truncation=True, max_length=self.longest, return_offsets_mapping=True
         )
         rows: list[Layers | None] = [None] * len(texts)
         lengths = [len(ids) for ids in tokens["input_ids"]]
@@ -70,6 +70,10 @@ class WordStates:
             if progress is not None:
                 progress(len(batch))
         return [row for row in rows if row is not None]
+
+    def reads_whole(self, text: str) -> bool:
+        """Whether all pieces of a text fit into the longest input."""
+        return len(self._tokenizer(text, verbose=False)["input_ids"]) <= self.longest
 
     def _inputs(self, tokens: Any) -> list[str]:
         return [key for key in ("input_ids", "attention_mask", "token_type_ids") if key in tokens]
@@ -91,13 +95,15 @@ def mean_of_runs(states: Vectors, runs: Sequence[Range]) -> Vectors:
     return means
 
 
+def require_states(encoder: SentenceTransformer, remedy: str = "choose another encoder") -> None:
+    """Refuse an encoder without states of words; the remedy is the caller's, who knows how it was named."""
+    model, tokenizer = getattr(encoder[0], "auto_model", None), getattr(encoder, "tokenizer", None)
+    if model is None or not getattr(tokenizer, "is_fast", False):
+        found = "phrases need the states of a transformer and a fast tokenizer, which this encoder has not"
+        raise ModelError(f"{found}; {remedy}")
+
+
 def _transformer(encoder: SentenceTransformer) -> tuple[Any, Any]:
     """The transformer inside an encoder and its tokenizer, which must know the characters of its pieces."""
-    model = getattr(encoder[0], "auto_model", None)
-    tokenizer = getattr(encoder, "tokenizer", None)
-    if model is None or not getattr(tokenizer, "is_fast", False):
-        raise ModelError(
-            "phrases need the states of a transformer and a fast tokenizer; this encoder has none: "
-            "choose another --model"
-        )
-    return model, tokenizer
+    require_states(encoder)
+    return encoder[0].auto_model, encoder.tokenizer
