@@ -202,7 +202,7 @@ def test_inferred_recipe_for_one_graded_column_follows_the_similarity_recipe(tin
 
 
 def test_data_override_maps_a_single_rating_column(tmp_path, tiny_encoder):
-    rows = "\n".join(f"the dog {i},a cat {i},{i / 20}" for i in range(20))
+    rows = "\n".join(f"the dog {i},a cat {i},{i / 40}" for i in range(40))
     (tmp_path / "mine.csv").write_text(f"sentence1,sentence2,score\n{rows}\n", encoding="utf8")
     told = []
     recipe, tables = make_recipe("similarity", data=str(tmp_path / "mine.csv"), encoder=str(tiny_encoder))

@@ -40,7 +40,7 @@ def train(
     *,
     encoder: str | os.PathLike[str] | TextFunction | None = None,
     data: Any = None,
-    relations: Sequence[str] = (),
+    relations: str | Sequence[str] = (),
     text_a: str | None = None,
     text_b: str | None = None,
     overrides: Overrides = (),
@@ -57,7 +57,8 @@ def train(
     """Train by a recipe (file or shipped name) or on a table of rated pairs (file, frame, dataset, list).
 
     What comes back answers: a Predictor, or a Classifier where labels are texts. Without `output` the model
-    stays in memory. `overrides` are recipe paths: {"stage.0.learning_rate": 3e-5}.
+    stays in memory. `relations` say what a table rates, one or several: "similarity:0..5", "verdict:classes".
+    `overrides` are recipe paths: {"stage.0.learning_rate": 3e-5}.
     `encoder` replaces the recipe's: a name, or for stages over a frozen encoder any function texts → N×d.
     """
     name = os.fspath(encoder) if isinstance(encoder, str | os.PathLike) else None
@@ -103,7 +104,7 @@ def make_recipe(
     *,
     encoder: str | None = None,
     data: Any = None,
-    relations: Sequence[str] = (),
+    relations: str | Sequence[str] = (),
     text_a: str | None = None,
     text_b: str | None = None,
     overrides: Overrides = (),
@@ -112,6 +113,7 @@ def make_recipe(
 ) -> tuple[Recipe, dict[str, object]]:
     """The recipe that `train` would run, and the in-memory tables its entries name."""
     tables: dict[str, object] = {}
+    relations = [relations] if isinstance(relations, str) else relations
     changes = dict(overrides) if isinstance(overrides, Mapping) else dict(map(parse_override, overrides))
     if seed is not None:
         changes["seed"] = seed

@@ -10,7 +10,8 @@
     ├── LeakageError              training and evaluation data overlap above the limit (exit 1)
     ├── UsageError                the call itself is wrong (exit 2)
     │   └── UnknownNameError      a name is not among those there are; also a KeyError
-    └── MissingExtraError         an optional dependency is not installed (exit 2)
+    ├── MissingExtraError         an optional dependency is not installed (exit 2)
+    └── Interrupted               somebody pressed Ctrl-C; nothing is wrong (exit 130)
 
 A message says what was found, what was expected and what to do about it.
 """
@@ -98,3 +99,9 @@ class MissingExtraError(LikewiseError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed; run: pip install 'likewise[{extra}]'")
+
+
+class Interrupted(LikewiseError):
+    """Somebody pressed Ctrl-C; the message says what is left and how to go on."""
+
+    exit_code = 130

@@ -129,9 +129,9 @@ def _evaluate_joint(
         found = predictor.answers(rows, progress=progress)
         return np.asarray(found, dtype=object) if isinstance(found, list) else found
 
-    # Asked by name, every task has its own metric: what is printed is the relation's.
-    shown = predictor.model.relation.metric if suite.by_name else metric
-    protocol = Protocol(metric=shown, aggregation=aggregation, source="head")  # type: ignore[arg-type]
+    # Asked by name, a task without a metric of its own is measured by the relation's.
+    fallback = predictor.model.relation.metric if suite.by_name else metric
+    protocol = Protocol(metric=fallback, aggregation=aggregation, source="head")  # type: ignore[arg-type]
     folder = None if data_dir is None else Path(data_dir)
     chosen = replace(suite, tasks=tuple(asked))
     result = run_suite(chosen, scorer, protocol=protocol, data_dir=folder, keep_predictions=keep_predictions)

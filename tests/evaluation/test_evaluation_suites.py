@@ -136,16 +136,37 @@ def test_suites_result_as_text_markdown_and_json(suite_file: Path) -> None:
     lines = result.to_text().splitlines()
     assert lines[0].split() == ["mine", "metric", "value", "95", "%", "interval", "rows"]
     assert lines[1].split()[:3] == ["birds", "spearman", f"{result['birds'].value:.2f}"]
-    assert lines[-2] == "protocol: spearman ×100, subsets pooled (all), scores from cosine"
+    by_task = "protocol: metric by task (correlations and shares ×100), subsets pooled (all)"
+    assert lines[-2] == f"{by_task}, scores from cosine"
     assert lines[-1] == "training overlap: not audited"
     marked = result.to_markdown().splitlines()
     assert marked[1] == "|---|---:|---:|---:|---:|"
-    assert marked[-1].startswith("protocol: spearman ×100")
+    assert marked[-1].startswith(by_task)
     data = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-    assert data["protocol"] == {"metric": "spearman", "aggregation": "all", "source": "cosine"}
+    assert data["protocol"] == {"metric": "by task", "aggregation": "all", "source": "cosine"}
+    assert Protocol(**data["protocol"]) == result.protocol
     assert data["predictions"]["birds"]["gold"] == GOLD.tolist()
     assert data["tasks"][0]["interval"]["level"] == 0.95
     assert "predictions" not in run_suite(str(suite_file), _score, protocol=PLAIN).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        (("", ""), "protocol: spearman ×100,"),
+        (("pearson", "pearson"), "protocol: pearson ×100,"),
+        (("mse", "mse"), "protocol: mse,"),
+        (("spearman", ""), "protocol: spearman ×100,"),
+        (("pearson", ""), "protocol: metric by task"),
+    ],
+)
+def test_suites_protocol_names_the_metric_that_was_used(metrics: tuple[str, ...], said: str) -> None:
+    records = [Record((f"Oak {i}", f"Elm {i}"), {"similarity": float(i)}) for i in range(6)]
+    tasks = [(Task(f"task {number}", metric=metric), records) for number, metric in enumerate(metrics)]
+    result = run_tasks("trees", tasks, score=lambda pairs, relations: np.arange(12.0), protocol=PLAIN)
+    assert str(result.protocol).startswith(said)
+    used = {task.metric for task in result.tasks}
+    assert result.to_dict()["protocol"]["metric"] == (used.pop() if len(used) == 1 else "by task")
 
 
 def test_suites_average_overlap_note_and_fingerprint() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from likewise.cli import (
     audit,
@@ -21,9 +23,21 @@ from likewise.cli import (
     update,
 )
 from likewise.cli.console import err
-from likewise.errors import LikewiseError
+from likewise.errors import Interrupted, LikewiseError
+
+
+class _Verbs(TyperGroup):
+    """The verbs. An interrupt is told from here on: typer would end the program without a word."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
+
 
 app = typer.Typer(
+    cls=_Verbs,
     help="Train small text encoders to judge how two texts relate, and say how far to trust the answer.",
     no_args_is_help=True,
     add_completion=False,
@@ -64,12 +78,12 @@ def main() -> None:
     """Run the command line; an error a user can act on is one message and an exit code, never a traceback."""
     try:
         app()
+    except (Interrupted, KeyboardInterrupt) as stop:
+        err.print(str(stop) or "interrupted", style="yellow", markup=False)
+        sys.exit(Interrupted.exit_code)
     except LikewiseError as error:
         err.print(f"error: {error}", style="red", markup=False)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        err.print("interrupted", style="yellow")
-        sys.exit(130)
     except BrokenPipeError:
         # The reader of our output went away (| head): say nothing, and keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +13,7 @@ import typer
 from likewise import ranks
 from likewise.cli import options
 from likewise.cli.console import TrainingView, counting, err, note, out, quiet_libraries
-from likewise.errors import DataError
+from likewise.errors import DataError, Interrupted
 
 if TYPE_CHECKING:
     from likewise.classify import Classifier
@@ -107,7 +109,8 @@ def train(
                 out.print(line, markup=False)
             return
         target = output or Path(f"{recipe.name}-model")
-        report = run_recipe(recipe, target, context=context, resume=resume, overwrite=overwrite)
+        with _saying_how_to_go_on(target):
+            report = run_recipe(recipe, target, context=context, resume=resume, overwrite=overwrite)
     ranks.leave()
     if not ranks.is_first():
         return
@@ -123,6 +126,20 @@ def train(
     for result in results:
         out.print(result.to_text() + "\n", markup=False)
     out.print(f"model: {report.output}", markup=False)
+
+
+@contextmanager
+def _saying_how_to_go_on(target: Path) -> Iterator[None]:
+    """An interrupt that left something to go on from says so."""
+    from likewise.recipes.runfiles import can_resume, run_folder
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not can_resume(run_folder(target)):
+            raise
+        kept = "nothing before the last checkpoint is lost"
+        raise Interrupted(f"interrupted; {kept}: repeat the command with --resume") from None
 
 
 def _sources(model: Predictor | Classifier) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, get_args
 
 from likewise.errors import UsageError
@@ -10,6 +11,9 @@ from likewise.evaluation.metrics import get_metric
 
 Aggregation = Literal["all", "mean", "wmean"]
 Source = Literal["cosine", "head", "matcher"]
+
+# The metric of a result whose tasks do not share one; each task names its own.
+BY_TASK = "by task"
 
 _AGGREGATIONS = {
     "all": "subsets pooled (all)",
@@ -20,7 +24,9 @@ _AGGREGATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """Metric (where a task names none), aggregation over subsets, and where scores come from.
+    """Metric, aggregation over subsets, and where scores come from.
+
+    Before tasks are measured `metric` is for those that name none; beside a result it is what was used.
 
     all    subsets are put together, then measured (SimCSE's reading of STS12–16)
     mean   subsets are measured, then averaged
@@ -32,15 +38,22 @@ class Protocol:
     source: Source = "cosine"
 
     def __post_init__(self) -> None:
-        get_metric(self.metric)
+        if self.metric != BY_TASK:
+            get_metric(self.metric)
         if self.aggregation not in _AGGREGATIONS:
             raise UsageError(f"aggregation {self.aggregation!r} is not one of {', '.join(_AGGREGATIONS)}")
         if self.source not in get_args(Source):
             raise UsageError(f"score source {self.source!r} is not one of {', '.join(get_args(Source))}")
 
     def __str__(self) -> str:
-        unit = get_metric(self.metric).unit
-        return f"protocol: {unit}, {_AGGREGATIONS[self.aggregation]}, scores from {self.source}"
+        by_task = "metric by task (correlations and shares ×100)"
+        metric = by_task if self.metric == BY_TASK else get_metric(self.metric).unit
+        return f"protocol: {metric}, {_AGGREGATIONS[self.aggregation]}, scores from {self.source}"
+
+    def measured_by(self, metrics: Iterable[str]) -> Protocol:
+        """The protocol beside a result whose tasks were measured by these metrics, one or more."""
+        used = set(metrics)
+        return replace(self, metric=used.pop() if len(used) == 1 else BY_TASK)
 
     def to_dict(self) -> dict[str, str]:
         """A JSON-ready form that `Protocol(**data)` reads back equal."""

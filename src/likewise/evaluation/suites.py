@@ -233,4 +233,5 @@ def run_tasks(
         results.append(part.measure(predicted))
         kept[part.task.name] = Predictions(part.gold, predicted, part.subsets)
     note = audit.note() if audit else NOT_AUDITED
-    return SuiteResult(name, protocol, tuple(results), note, kept if keep_predictions else {})
+    used = protocol.measured_by(result.metric for result in results)
+    return SuiteResult(name, used, tuple(results), note, kept if keep_predictions else {})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -110,11 +111,20 @@ def _which_relation(name: str, relations: Sequence[Relation], columns: Sequence[
     """One relation is learnt: say what there is to choose from."""
     if relations:
         several = ", ".join(relation.name for relation in relations)
-        found, remedy = f"rates {several}, and one relation is learnt", f"--relation {relations[0].name}"
+        found = f"rates {several}, and one relation is learnt"
+        remedy = " or ".join(
+            _relation_option(relation.name, relation.scale if relation.kind == "graded" else "classes")
+            for relation in relations
+        )
     else:
         found = f"no column looks like a rating; beside the texts it has {', '.join(columns) or 'none'}"
-        remedy = f"for labels --relation {columns[0] if columns else 'NAME'}:classes"
+        remedy = f"for labels {_relation_option(columns[0] if columns else 'NAME', 'classes')}"
     return DataError([Problem(name, found, f"name it: {remedy}")])
+
+
+def _relation_option(name: str, scale: str) -> str:
+    """What the command line takes, fit to be copied into a shell."""
+    return f"--relation {shlex.quote(f'{name}:{scale}')}"
 
 
 def _stage_defaults(relations: Sequence[Relation], rows: int | None) -> dict[str, Any]:

@@ -19,15 +19,15 @@ def plan_lines(recipe: Recipe, number: int, stage: StageSpec, model: PairModel, 
     course = (
         "  linear heads solved exactly, the encoder stays as it is"
         if stage.optimiser == "exact"
-        else f"  {steps.steps:,} steps, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
-        f"{stage.optimiser} at {stage.learning_rate:g}, seed {recipe.seed}"
+        else f"  {_count(steps.steps, 'step')}, {steps.steps_per_epoch:,} an epoch, "
+        f"batch {stage.batch_size}, {stage.optimiser} at {stage.learning_rate:g}, seed {recipe.seed}"
     )
     objectives = "; ".join(
         f"{o.relation} by {o.head} + {o.loss}" + (f" ×{o.weight:g}" if o.weight != 1 else "")
         for o in stage.objective
     )
     return [
-        f"stage {number} {stage.name}".rstrip() + f": {steps.pairs:,} pairs, dev {_dev_sizes(data)}",
+        f"stage {number} {stage.name}".rstrip() + f": {_count(steps.pairs, 'pair')}, dev {_dev_sizes(data)}",
         f"  learns {objectives} ({stage.schedule})",
         course,
         *(f"  {line}" for line in data.leakage),
@@ -41,11 +41,11 @@ def label_plan_lines(
     from likewise.training.preparing import plan
 
     steps = plan(model, data.train, build_settings(stage, seed=recipe.seed), data.weights)
-    tasks = "; ".join(f"{task.name} ({len(task.labels)} labels)" for task in model.tasks)
+    tasks = "; ".join(f"{task.name} ({_count(len(task.labels), 'label')})" for task in model.tasks)
     return [
-        f"stage {number} {stage.name}".rstrip() + f": {steps.pairs:,} texts, dev {_dev_sizes(data)}",
+        f"stage {number} {stage.name}".rstrip() + f": {_count(steps.pairs, 'text')}, dev {_dev_sizes(data)}",
         f"  learns {tasks} by {stage.matcher} + {stage.loss}",
-        f"  {steps.steps:,} steps, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
+        f"  {_count(steps.steps, 'step')}, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
         f"{stage.optimiser} at {stage.learning_rate:g}, seed {recipe.seed}",
         *(f"  {line}" for line in data.leakage),
     ]
@@ -56,20 +56,20 @@ def frozen_plan_lines(
 ) -> list[str]:
     """The same for a stage over a frozen encoder."""
     name = f"stage {number} {stage.name}".rstrip()
-    course = f"at most {stage.epochs:,} epochs, Adam at {stage.learning_rate:g}, seed {recipe.seed}"
+    course = f"at most {_count(stage.epochs, 'epoch')}, Adam at {stage.learning_rate:g}, seed {recipe.seed}"
+    translations = _count(sum(len(text) for text in data.parallel), "translation")
     if isinstance(stage, ParallelStageSpec):
-        pairs = sum(len(text) for text in data.parallel)
         codes = sorted({code for text in data.parallel for code in (text.language_a, text.language_b)})
         held = f", rated dev {_dev_sizes(data)}" if data.dev else ""
-        what = f"{pairs:,} translations in {len(codes)} languages ({' '.join(codes)}), "
+        what = f"{translations} in {_count(len(codes), 'language')} ({' '.join(codes)}), "
         return [
             f"{name}: {what}{stage.dev_share:.0%} of them dev{held}",
             f"  splits meaning from language ({stage.form} form), batch {stage.batch_size}, {course}",
             *(f"  {line}" for line in data.leakage),
         ]
-    beside = f", beside {sum(len(text) for text in data.parallel):,} translations" if data.parallel else ""
+    beside = f", beside {translations}" if data.parallel else ""
     return [
-        f"{name}: {len(data.train):,} rated pairs{beside}, dev {_dev_sizes(data)}",
+        f"{name}: {_count(len(data.train), 'rated pair')}{beside}, dev {_dev_sizes(data)}",
         f"  refines meaning by {stage.loss}, batch {stage.batch_size}, {course}",
         *(f"  {line}" for line in data.leakage),
     ]
@@ -77,3 +77,7 @@ def frozen_plan_lines(
 
 def _dev_sizes(data: StageData) -> str:
     return ", ".join(f"{entry.name} {len(entry.records):,}" for entry in data.dev)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -21,7 +21,8 @@ from likewise.methods.label_embedding import LabelModel
 from likewise.predict import JointPredictor, Predictor
 from likewise.recipes.build import build_objectives
 from likewise.recipes.context import RunContext
-from likewise.recipes.injection import injection_plan_lines, run_injection
+from likewise.recipes.devscore import check_dev
+from likewise.recipes.injection import injection_plan_lines, run_injection, start_injection
 from likewise.recipes.joint import check_joint, joint_plan_lines, run_joint, start_joint
 from likewise.recipes.labels import (
     check_label_stages,
@@ -40,7 +41,7 @@ from likewise.recipes.pairs import (
 )
 from likewise.recipes.plans import frozen_plan_lines, label_plan_lines, plan_lines
 from likewise.recipes.prepared import prepared_stages
-from likewise.recipes.runfiles import Place, open_run, run_folders
+from likewise.recipes.runfiles import Place, leaving_no_empty_run, open_run, run_folders
 from likewise.recipes.schema import Recipe
 from likewise.recipes.schema_stages import InjectStageSpec, JointStageSpec
 from likewise.recipes.stages import StageData, stage_relations
@@ -70,10 +71,7 @@ def run_recipe(
     overwrite: bool = False,
 ) -> RunReport:
     """Train every stage and write the model folder; `output` None keeps the model in memory only."""
-    if context.trackers:
-        from likewise.training.fit import check_trackers
-
-        check_trackers(context.trackers)
+    _check(recipe, context)
     ranks.join(context.device)
     if output is None:
         with tempfile.TemporaryDirectory(prefix="likewise-run-") as own:
@@ -83,13 +81,21 @@ def run_recipe(
     return _run_in(recipe, folder, work, context, resume=resume, overwrite=overwrite)
 
 
+def _check(recipe: Recipe, context: RunContext) -> None:
+    """Refuse what cannot be trained, before anything is read."""
+    if context.trackers:
+        from likewise.training.fit import check_trackers
+
+        check_trackers(context.trackers)
+    check_trainable(recipe, context)
+    if isinstance(recipe.stage[0], JointStageSpec):
+        check_joint(recipe)
+
+
 def _run_in(
     recipe: Recipe, folder: Path | None, work: Path, context: RunContext, *, resume: bool, overwrite: bool
 ) -> RunReport:
     stages = prepared_stages(recipe, context=context)
-    check_trainable(recipe, context)
-    if isinstance(recipe.stage[0], JointStageSpec):
-        check_joint(recipe)
     # Over cached vectors the encoder itself is not needed before the end.
     open_encoder = cache(lambda: start_encoder(recipe, stages, context))
     if not frozen_stages(recipe) and not isinstance(recipe.stage[0], JointStageSpec):
@@ -102,7 +108,8 @@ def _run_in(
     ranks.wait()
     # A run in memory cannot be found again.
     place = Place(work, resume=resume, resumable=folder is not None)
-    model, reports = _run_stages(recipe, open_encoder, stages, place, context)
+    with leaving_no_empty_run(work):
+        model, reports = _run_stages(recipe, open_encoder, stages, place, context)
     about = {
         "recipe": recipe.model_dump(mode="json"),
         "method": recipe.method,
@@ -151,12 +158,17 @@ def ready(model: AnyModel, about: dict[str, Any], precision: str) -> Predictor |
 
 
 def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
-    """The plan of a recipe in lines, without training: data, leak filter, steps per stage."""
+    """The plan of a recipe in lines, without training: data, leak filter, steps per stage.
+
+    What a run would refuse is refused here, as far as that is known before the first step.
+    """
+    _check(recipe, context)
     lines: list[str] = []
     stages = prepared_stages(recipe, context=context)
     first = recipe.stage[0]
     if isinstance(first, InjectStageSpec):
-        return injection_plan_lines(0, first, stages[0])
+        taught = start_injection(recipe, first, start_encoder(recipe, stages, context), stages[0])
+        return injection_plan_lines(0, first, taught, stages[0])
     if isinstance(first, JointStageSpec):
         model = start_joint(recipe, first, stages[0], device=context.device)
         return joint_plan_lines(recipe, 0, first, model, stages[0])
@@ -174,6 +186,8 @@ def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
         pairs = start_model(recipe, start_encoder(recipe, stages, context), own[0][0])
     for number, stage in own:
         pairs.set_objectives(build_objectives(recipe, number))
+        if stages[number].dev:
+            check_dev(stage, stages[number].dev, pairs.relations)
         lines += plan_lines(recipe, number, stage, pairs, stages[number])
     return lines
 

@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
+from likewise import ranks
 from likewise.data import write_text_aside
 from likewise.data.parallel import ParallelText
 from likewise.errors import UsageError
 from likewise.recipes.devscore import DevSet
 from likewise.recipes.schema import Recipe
 from likewise.recipes.stages import StageData
+from likewise.training.checkpoints import complete_checkpoints
 from likewise.training.state import FitReport
 
 if TYPE_CHECKING:
     from likewise.recipes.context import RunContext
+
+_RECIPE = "recipe.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +102,38 @@ def _fingerprint(entry: DevSet) -> str:
     return f"{len(entry.records)} rows sha256:{digest.hexdigest()[:16]}"
 
 
+def run_folder(output: Path) -> Path:
+    """Where the run lies that leads to a model folder."""
+    return output.with_name(output.name + ".run")
+
+
+def can_resume(work: Path) -> bool:
+    """Whether a run folder holds anything to go on from: a checkpoint, or a stage that is done."""
+    return any(
+        (stage / "done.json").is_file() or bool(complete_checkpoints(stage)) for stage in work.glob("stage-*")
+    )
+
+
+def _is_empty_run(work: Path) -> bool:
+    """Whether a folder holds what a run writes before its first checkpoint, and nothing of anybody else's."""
+    return (
+        work.is_dir()
+        and all(entry.name == _RECIPE or entry.name.startswith("stage-") for entry in work.iterdir())
+        and not can_resume(work)
+    )
+
+
 def run_folders(folder: Path, *, resume: bool, overwrite: bool) -> tuple[Path, Path]:
     """The model folder and the run folder; nothing is written yet, so bad data leaves no trace."""
-    work = folder.with_name(folder.name + ".run")
+    work = run_folder(folder)
     if folder.exists() and not overwrite:
         raise UsageError(f"{folder} exists already; choose another --output or pass --overwrite")
     if work.exists() and not resume and not overwrite:
+        if _is_empty_run(work):
+            # Not taken for nothing: its process may be on the way to the first checkpoint.
+            raise UsageError(
+                f"{work} holds a run without a checkpoint, at work or killed; start over with --overwrite"
+            )
         raise UsageError(
             f"{work} holds an unfinished run; go on with --resume or start over with --overwrite"
         )
@@ -117,7 +147,18 @@ def open_run(work: Path, recipe: Recipe, *, resume: bool) -> None:
     if not resume:
         shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True, exist_ok=True)
-    _same_recipe(work / "recipe.json", recipe)
+    _same_recipe(work / _RECIPE, recipe)
+
+
+@contextmanager
+def leaving_no_empty_run(work: Path) -> Iterator[None]:
+    """Remove the folder of a run that ends before there is anything to go on from."""
+    try:
+        yield
+    except BaseException:
+        if ranks.is_first() and _is_empty_run(work):
+            shutil.rmtree(work, ignore_errors=True)
+        raise
 
 
 def _same_recipe(path: Path, recipe: Recipe) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, NonNegativeFloat, PositiveInt, Tag, field_validator
+from pydantic import Discriminator, Field, NonNegativeFloat, PositiveInt, Tag, ValidationInfo, field_validator
 
 from likewise.recipes.schema_parts import DataSpec, Part
 
@@ -205,7 +205,9 @@ class InjectStageSpec(OptimisedStageSpec):
         default="elaborate",
         description="max-pooled with product and difference, mean-pooled without; cosine: for two towers",
     )
-    two_tower: bool = Field(default=False, description="texts encoded apart: for a retrieval encoder")
+    two_tower: bool = Field(
+        default=False, description="texts encoded apart: for a retrieval encoder", validate_default=True
+    )
     anchor: float = Field(
         default=10.0,
         ge=0,
@@ -227,6 +229,22 @@ class InjectStageSpec(OptimisedStageSpec):
     stop_after: int | None = Field(
         default=2, gt=0, description="evaluations without a better one before stopping, in a row or not"
     )
+
+    @field_validator("two_tower")
+    @classmethod
+    def _features_that_fit(cls, two_tower: bool, info: ValidationInfo) -> bool:
+        features = info.data.get("features")
+        if two_tower and features == "simple":
+            raise ValueError(
+                'features = "simple" let texts that are encoded apart never meet; '
+                'take "cosine" or "elaborate", or two_tower = false'
+            )
+        if not two_tower and features == "cosine":
+            raise ValueError(
+                'features = "cosine" are for texts that are encoded apart; '
+                'set two_tower = true, or take "elaborate" or "simple"'
+            )
+        return two_tower
 
 
 class ParallelSpec(Part):

@@ -1,0 +1,265 @@
+"""`likewise train` as a user meets it when something is wrong: interrupts, refusals, remedies, dry runs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import likewise
+from likewise.api import make_recipe
+from likewise.data.parallel import ParallelText
+from likewise.data.parallel.reading import ReadReport
+from likewise.errors import EvaluationError, UsageError
+from likewise.recipes.plans import frozen_plan_lines
+from likewise.recipes.reading import read_recipe
+from likewise.recipes.stages import StageData
+from likewise.records import Record
+
+LIKEWISE = [sys.executable, "-m", "likewise"]
+GO_ON = "interrupted; nothing before the last checkpoint is lost: repeat the command with --resume"
+
+
+def interrupt(command, ready, folder) -> tuple[int, str]:
+    """Press Ctrl-C in a real process as soon as it is `ready`; its exit code and what it said."""
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not ready():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    return process.returncode, said
+
+
+@pytest.fixture
+def command(tiny_encoder, tiny_pairs):
+    """A training of 200 steps that keeps its state every other one."""
+    options = ["--encoder", tiny_encoder, "--relation", "similarity:0..5", "--output", "m", "--device", "cpu"]
+    settings = ["--set", "stage.0.max_steps=200", "--set", "stage.0.save_every=2"]
+    return [*LIKEWISE, "train", *map(str, [tiny_pairs, *options, *settings])]
+
+
+def test_train_interrupted_says_how_to_go_on(command, tmp_path):
+    def saved():
+        return list(tmp_path.glob("m.run/stage-0/checkpoint-*/COMPLETE"))
+
+    code, said = interrupt(command, saved, tmp_path)
+    assert code == 130
+    assert said.splitlines()[-1] == GO_ON
+    assert "Traceback" not in said
+    again = subprocess.run([*command, "--resume"], cwd=tmp_path, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "m").is_dir()
+    assert not (tmp_path / "m.run").exists()
+
+
+def test_train_interrupted_before_a_checkpoint_leaves_nothing(command, tmp_path):
+    seldom = [*command, "--set", "stage.0.save_every=100000", "--set", "stage.0.max_steps=100000"]
+    code, said = interrupt(seldom, lambda: (tmp_path / "m.run" / "stage-0").exists(), tmp_path)
+    assert code == 130
+    assert said.splitlines()[-1] == "interrupted"
+    assert "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_verbs_interrupted_say_so_in_one_line(tmp_path):
+    os.mkfifo(tmp_path / "pairs.csv")
+    opened = []
+
+    def reading():
+        # A pipe can be opened for writing as soon as somebody reads it.
+        try:
+            opened.append(os.open(tmp_path / "pairs.csv", os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return False
+        return True
+
+    code, said = interrupt([*LIKEWISE, "data", "check", "pairs.csv"], reading, tmp_path)
+    os.close(opened[0])
+    assert (code, said) == (130, "interrupted\n")
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    """A table of labelled pairs; `constant`: the column that says the same of all."""
+    rows = "".join(f"a dog {n},the cat {n},{('no', 'yes')[n % 2]},yes\n" for n in range(24))
+    (tmp_path / "pairs.csv").write_text(f"text_a,text_b,verdict,constant\n{rows}")
+    return tmp_path
+
+
+@pytest.fixture
+def finetune(here, labelled, tiny_encoder):
+    """The command line's fine-tuning of that table for two steps."""
+
+    def run(*options):
+        given = ["--data", "pairs.csv", "--encoder", tiny_encoder, "--output", "m", "--device", "cpu"]
+        return here("train", "finetune", *given, "--set", "stage.0.max_steps=2", *options)
+
+    return run
+
+
+def test_train_refused_before_its_first_step_does_not_block_the_corrected_command(finetune, labelled):
+    code, said = finetune("--relation", "constant:yes|no")
+    assert code == 1
+    assert "'constant' is yes in all" in said
+    assert [file.name for file in labelled.iterdir()] == ["pairs.csv"]
+    code, said = finetune("--relation", "verdict:classes")
+    assert code == 0, said
+    assert (labelled / "m").is_dir()
+
+
+def test_train_killed_or_at_work_before_a_checkpoint_is_only_replaced_when_told(finetune, labelled):
+    (labelled / "m.run" / "stage-0").mkdir(parents=True)
+    (labelled / "m.run" / "recipe.json").write_text("{}")
+    code, said = finetune("--relation", "verdict:classes")
+    assert code == 2
+    assert "m.run holds a run without a checkpoint, at work or killed; start over with --overwrite" in said
+    code, said = finetune("--relation", "verdict:classes", "--overwrite")
+    assert code == 0, said
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_train_leaves_a_folder_alone_that_is_no_run(finetune, labelled, refused):
+    (labelled / "m.run").mkdir()
+    (labelled / "m.run" / "notes.txt").write_text("mine")
+    code, _ = finetune("--relation", "constant:yes|no", *(["--resume"] if refused else []))
+    assert code == (1 if refused else 2)
+    assert (labelled / "m.run" / "notes.txt").read_text() == "mine"
+
+
+def test_train_that_fails_after_a_checkpoint_is_kept(tiny_encoder, tiny_pairs, tmp_path):
+    def fail(event):
+        if event.kind == "checkpoint":
+            raise EvaluationError("the loss became nan")
+
+    options = {
+        "encoder": str(tiny_encoder),
+        "relations": ["similarity:0..5"],
+        "device": "cpu",
+        "overrides": {"stage.0.max_steps": 4, "stage.0.save_every": 2},
+    }
+    with pytest.raises(EvaluationError, match="became nan"):
+        likewise.train(str(tiny_pairs), tmp_path / "m", emit=fail, **options)
+    with pytest.raises(UsageError, match="unfinished run; go on with --resume"):
+        likewise.train(str(tiny_pairs), tmp_path / "m", **options)
+    likewise.train(str(tiny_pairs), tmp_path / "m", resume=True, **options)
+    assert [file.name for file in tmp_path.iterdir()] == ["m"]
+
+
+def test_train_remedy_for_several_relations_is_taken_as_it_stands(finetune, labelled):
+    rows = "".join(f"a dog {n},the cat {n},{n % 5},{('no', 'yes')[n % 2]}\n" for n in range(60))
+    (labelled / "pairs.csv").write_text(f"text_a,text_b,how near,label\n{rows}")
+    code, said = finetune()
+    assert code == 1
+    assert "pairs.csv: rates how near, label, and one relation is learnt; name it: " in said
+    remedies = said.strip().partition("name it: ")[2].split(" or ")
+    assert len(remedies) == 2
+    for remedy in remedies:
+        code, said = finetune(*shlex.split(remedy), "--overwrite")
+        assert code == 0, said
+
+
+def test_train_remedy_for_no_relation_is_taken_as_it_stands(finetune, labelled):
+    rows = "".join(f"a dog {n},the cat {n},{('no', 'yes')[n % 2]}\n" for n in range(60))
+    (labelled / "pairs.csv").write_text(f"text_a,text_b,the verdict\n{rows}")
+    code, said = finetune()
+    assert code == 1
+    assert "no column looks like a rating" in said
+    code, said = finetune(*shlex.split(said.strip().partition("for labels ")[2]))
+    assert code == 0, said
+
+
+@pytest.mark.parametrize("recipe", ["finetune", None])
+def test_train_relations_may_be_one_text(labelled, tiny_encoder, recipe):
+    source = {"source": recipe, "data": "pairs.csv"} if recipe else {"source": "pairs.csv"}
+    source = {name: value if value == recipe else labelled / value for name, value in source.items()}
+    made, _ = make_recipe(**source, encoder=str(tiny_encoder), relations="verdict:classes")
+    assert list(made.relation) == ["verdict"]
+
+
+def test_dry_run_refuses_labels_with_an_order_as_the_run_does(finetune, labelled):
+    refused = [finetune("--relation", "verdict:no<yes", *option) for option in ([], ["--dry-run"])]
+    assert [code for code, _ in refused] == [2, 2]
+    for _, said in refused:
+        assert 'relation.verdict.kind: labels with an order; use "graded" or "classes"' in said
+    assert [file.name for file in labelled.iterdir()] == ["pairs.csv"]
+
+
+def test_dry_run_refuses_a_tracker_that_nobody_knows(finetune):
+    code, said = finetune("--relation", "verdict:classes", "--tracker", "notebook", "--dry-run")
+    assert code == 2
+    assert "tracker 'notebook' is not one of" in said
+
+
+@pytest.mark.parametrize(
+    ("features", "two_tower", "expected"),
+    [
+        ("simple", "true", 'features = "simple" let texts that are encoded apart never meet'),
+        ("cosine", "false", 'features = "cosine" are for texts that are encoded apart'),
+    ],
+)
+def test_dry_run_refuses_features_that_do_not_fit_the_towers(here, labelled, features, two_tower, expected):
+    options = ["--set", f"stage.0.features={features}", "--set", f"stage.0.two_tower={two_tower}"]
+    code, said = here("train", "paraphrase-injection", "--data", "pairs.csv", *options, "--dry-run")
+    assert code == 2
+    assert f"stage.0.two_tower: {expected}" in said
+
+
+def test_dry_run_refuses_too_few_paraphrases_as_the_run_does(here, labelled, tiny_encoder):
+    given = ["--data", "pairs.csv", "--encoder", tiny_encoder, "--output", "m", "--device", "cpu"]
+    for option in ([], ["--dry-run"]):
+        code, said = here("train", "paraphrase-injection", *given, *option)
+        assert code == 1
+        assert "24 paraphrases leave 2 to hold out, fewer than 10; give 100" in said
+    assert [file.name for file in labelled.iterdir()] == ["pairs.csv"]
+
+
+def test_dry_run_refuses_dev_that_tells_no_model_apart(here, tiny_encoder, tiny_pairs, tmp_path):
+    (tmp_path / "dev.csv").write_text("text_a,text_b,similarity\n" + "a dog,the cat,3\na man,one cat,3\n" * 5)
+    given = ["--encoder", tiny_encoder, "--relation", "similarity:0..5", "--output", "m", "--device", "cpu"]
+    for option in ([], ["--dry-run"]):
+        code, said = here("train", tiny_pairs, *given, "--set", "stage.0.dev=[{source='dev.csv'}]", *option)
+        assert code == 1
+        assert "dev.csv: too few ratings of similarity to select by, or all of them the same" in said
+    assert [file.name for file in tmp_path.iterdir()] == ["dev.csv"]
+
+
+def test_dry_run_plans_an_injection_and_writes_nothing(here, tiny_encoder, tmp_path):
+    rows = "".join(f"a dog runs {n},the dog {n} is fast\n" for n in range(120))
+    (tmp_path / "mine.csv").write_text(f"text_a,text_b\n{rows}")
+    code, said = here(
+        "train", "paraphrase-injection", "--data", "mine.csv", "--encoder", tiny_encoder, "--dry-run"
+    )
+    assert code == 0, said
+    assert "120 paraphrases, 0 of them with links" in said
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.csv"]
+
+
+def test_plan_of_one_pair_is_said_in_the_singular(here, tiny_encoder, tiny_pairs, tmp_path):
+    (tmp_path / "one.csv").write_text("text_a,text_b,similarity\na dog,the cat,3\n")
+    given = ["--encoder", tiny_encoder, "--relation", "similarity:0..5", "--dry-run"]
+    settings = ["--set", f"stage.0.dev=[{{source='{tiny_pairs}'}}]", "--set", "stage.0.max_steps=1"]
+    code, said = here("train", "one.csv", *given, *settings)
+    assert code == 0, said
+    assert "stage 0 pairs: 1 pair, dev pairs.csv 40" in said
+    assert "  1 step, 1 an epoch" in said
+
+
+def test_plan_over_a_frozen_encoder_is_said_in_the_singular():
+    recipe = read_recipe("multilingual", overrides={"stage.0.epochs": 1, "stage.1.epochs": 1})
+    text = ParallelText("t", "de", "en", ["Hund"], ["dog"], ReadReport("t", rows=1))
+    record = Record(("a dog", "the cat"), {"similarity": 3.0})
+    data = StageData([record], None, None, (), [], (text,))
+    said = [
+        line for number in (0, 1) for line in frozen_plan_lines(recipe, number, recipe.stage[number], data)
+    ]
+    assert ": 1 translation in 2 languages (de en), " in said[0]
+    assert "at most 1 epoch, " in said[1]
+    assert ": 1 rated pair, beside 1 translation, dev " in said[2]
