@@ -14,9 +14,8 @@ from likewise.cli.console import TrainingView, counting, err, note, out, quiet_l
 from likewise.errors import DataError
 
 if TYPE_CHECKING:
-    from likewise.classify import Classifier
     from likewise.evaluation.results import SuiteResult
-    from likewise.predict import Predictor
+    from likewise.predict import Classifier, Predictor
     from likewise.recipes.schema import Recipe
 
 
@@ -127,8 +126,7 @@ def train(
 
 def _sources(model: Predictor | Classifier) -> tuple[str, ...]:
     """What answers are measured: the cosine, and the head where one answers; or the matcher."""
-    from likewise.classify import Classifier
-    from likewise.predict import JointPredictor
+    from likewise.predict import Classifier, JointPredictor
 
     if isinstance(model, Classifier):
         return ("matcher",)
