@@ -246,6 +246,20 @@ def test_of_two_long_texts_the_longer_is_cut(tiny_encoder):
     assert tokens[:4] == ["[CLS]", "a", "dog", "[SEP]"]
 
 
+@pytest.mark.parametrize(("values", "hinted"), [((0, 1), True), ((0, 3), False)])
+def test_numbers_that_look_like_labels_are_pointed_out(tiny_encoder, tmp_path, values, hinted):
+    file = tmp_path / "pairs.csv"
+    rows = [f"a {x},the {y},{values[x == y]}" for x in ANIMALS for y in ANIMALS]
+    file.write_text("text_a,text_b,same\n" + "\n".join(rows) + "\n")
+    options = {"encoder": tiny_encoder, "overrides": {"stage.0.max_steps": 1}, "device": "cpu"}
+    told: list[str] = []
+    likewise.train("finetune", data=str(file), tell=told.append, **options)
+    assert any("as labels: --relation same:classes" in line for line in told) is hinted
+    told.clear()
+    likewise.train("finetune", data=str(file), relations=["same:classes"], tell=told.append, **options)
+    assert not any("as labels" in line for line in told)
+
+
 def test_others_cut_long_texts_where_it_does(tiny_encoder, tmp_path):
     from sentence_transformers import CrossEncoder
 

@@ -54,8 +54,17 @@ def joint_plan_lines(
         f"  {steps.steps:,} steps, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
         f"{stage.optimiser} at {stage.learning_rate:g}, seed {recipe.seed}",
         *([f"  cut at {model.max_length} pieces, all that the encoder reads"] if capped else []),
+        *_perhaps_labels(model.relation, data),
         *(f"  {line}" for line in data.leakage),
     ]
+
+
+def _perhaps_labels(relation: Relation, data: StageData) -> list[str]:
+    """A hint where numbers look like labels: most tables of 0 and 1 mean no and yes."""
+    values = {record.values.get(relation.name) for record in data.train} - {None}
+    if relation.kind != "graded" or not values <= {0, 1}:
+        return []
+    return [f"  only 0 and 1 occur, read as a scale; as labels: --relation {relation.name}:classes"]
 
 
 def run_joint(
