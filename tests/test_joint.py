@@ -249,7 +249,7 @@ def test_of_two_long_texts_the_longer_is_cut(tiny_encoder):
 @pytest.mark.parametrize(("values", "hinted"), [((0, 1), True), ((0, 3), False)])
 def test_numbers_that_look_like_labels_are_pointed_out(tiny_encoder, tmp_path, values, hinted):
     file = tmp_path / "pairs.csv"
-    rows = [f"a {x},the {y},{values[x == y]}" for x in ANIMALS for y in ANIMALS]
+    rows = [f"a {x},the {y},{values[x < y]}" for x in ANIMALS for y in ANIMALS]
     file.write_text("text_a,text_b,same\n" + "\n".join(rows) + "\n")
     options = {"encoder": tiny_encoder, "overrides": {"stage.0.max_steps": 1}, "device": "cpu"}
     told: list[str] = []
@@ -258,6 +258,31 @@ def test_numbers_that_look_like_labels_are_pointed_out(tiny_encoder, tmp_path, v
     told.clear()
     likewise.train("finetune", data=str(file), relations=["same:classes"], tell=told.append, **options)
     assert not any("as labels" in line for line in told)
+
+
+def rare_positives(folder) -> str:
+    """Labels of which a dev of a few rows holds one kind alone."""
+    file = folder / "rare.csv"
+    rows = [f"a {x},the {y},{int(x == y == 'dog')}" for x in ANIMALS for y in ANIMALS]
+    file.write_text("text_a,text_b,same\n" + "\n".join(rows) + "\n")
+    return str(file)
+
+
+def test_a_dev_that_tells_nothing_does_not_end_a_run_that_keeps_the_last_step(tiny_encoder, tmp_path):
+    options = {"encoder": tiny_encoder, "device": "cpu", "data": rare_positives(tmp_path)}
+    told: list[str] = []
+    likewise.train("finetune", overrides={"stage.0.max_steps": 1}, tell=told.append, **options)
+    assert any("is not measured: too few values of same, or all of them the same" in line for line in told)
+    with pytest.raises(DataError, match=r"larger stage.0.dev_share"):
+        likewise.train("finetune", overrides={"stage.0.max_steps": 1, "stage.0.select": True}, **options)
+
+
+def test_answers_that_are_all_alike_on_dev_count_as_the_worst(tiny_encoder, tmp_path):
+    document = recipe(tiny_encoder, pairs_table(tmp_path), CLASSES, max_steps=1, dev_share=0.2)
+    document["relation"]["same"] = {**CLASSES, "metric": "matthews"}
+    document["stage"][0]["learning_rate"] = 1e-12
+    model = run(tmp_path, document)
+    assert model.about["stages"][0]["best_value"] == -1.0
 
 
 def test_others_cut_long_texts_where_it_does(tiny_encoder, tmp_path):
