@@ -17,11 +17,11 @@ from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import RecipeError, UsageError
 from likewise.evaluation.metrics import spearman
+from likewise.folders import kind_of
 from likewise.heads import Layers
 from likewise.methods.described import DescribedHead
 from likewise.methods.pairs import Objective, PairModel
 from likewise.records import Record, Relation
-from likewise.store import kind_of
 from likewise.training.loader import Collate, PairDataset
 
 # Descriptions have words that no pair has: what they are read by can be told from what pairs are read by.

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tomli_w
 import torch
+from typer.testing import CliRunner
 
 import likewise
 from likewise.errors import DataError, RecipeError, UnknownNameError, UsageError
@@ -127,10 +128,69 @@ def test_single_texts_are_read_where_a_row_holds_one(tiny_encoder, tmp_path, mon
     classifier = likewise.load_classifier(tmp_path / "model", device="cpu")
     found = classifier.classify(["the dog runs", "the dog sleeps"])
     assert found.best == ["yes", "no"]
+    assert model.classify(["the dog runs"]).best == ["yes"]
+    assert model.score(["the dog runs"])["same"] == ["yes"]
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
     follow_card(tmp_path / "model", monkeypatch)
     with pytest.raises(UsageError, match="answers no others"):
         classifier.classify("the dog", labels=["dog", "cat"])
+
+
+@pytest.fixture(scope="module")
+def rated_texts(tmp_path_factory, tiny_encoder):
+    """A model of single texts and numbers, and the table it learnt from."""
+    folder = tmp_path_factory.mktemp("rated")
+    rows = [f"the {x} {v},{4 if v == 'runs' else 1}" for x in ANIMALS for v in ("runs", "sleeps")] * 3
+    (folder / "texts.csv").write_text("text,same\n" + "\n".join(rows) + "\n")
+    document = recipe(tiny_encoder, folder / "texts.csv", {"lo": 0, "hi": 5}, epochs=80, learning_rate=1e-3)
+    run(folder, document)
+    return folder
+
+
+def test_numbers_of_single_texts_are_scored(rated_texts, monkeypatch):
+    model = likewise.load(rated_texts / "model", device="cpu")
+    high, low = model.score(["the dog runs", "the dog sleeps"])["same"]
+    assert high > 3 > 2 > low
+    assert len(model.score(rated_texts / "texts.csv")["same"]) == 48
+    assert likewise.score(["the dog runs"], model)["same"][0] == pytest.approx(high)
+    with pytest.raises(UsageError, match="reads single texts: give a list of them"):
+        model.score([("the dog runs", "the dog sleeps")])
+    with pytest.raises(UsageError, match=r"a number \(0..5\), not labels .* score with it"):
+        likewise.load_classifier(rated_texts / "model", device="cpu")
+    follow_card(rated_texts / "model", monkeypatch)
+
+
+def call(*arguments: object):
+    """The command line, as what it printed and how it ended."""
+    from likewise.cli import app
+
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_single_texts_are_scored_on_the_command_line(rated_texts, tmp_path):
+    model = rated_texts / "model"
+    said = json.loads(call("score", "the dog runs", "--model", model, "--json").stdout)
+    assert said["text"] == "the dog runs"
+    assert said["relations"]["same"]["value"] > 3
+    output = tmp_path / "scored.jsonl"
+    assert call("score", rated_texts / "texts.csv", "--model", model, "--output", output).exit_code == 0
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert len(rows) == 48
+    assert all((row["predicted_same"] > 2.5) is ("runs" in row["text"]) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"), [(("a dog", "a cat"), "reads one text"), (("text.csv",), "no such file")]
+)
+def test_what_a_model_of_single_texts_cannot_score(rated_texts, texts, said):
+    result = call("score", *texts, "--model", rated_texts / "model")
+    assert result.exit_code != 0
+    assert said in f"{result.output} {result.exception}"
+
+
+def test_a_joint_model_says_that_it_explains_nothing(trained):
+    with pytest.raises(UsageError, match="explain with an encoder"):
+        likewise.load(trained / "model", device="cpu").explain("a dog", "a cat")
 
 
 def test_the_card_of_a_joint_model_is_right(trained, monkeypatch):
@@ -184,6 +244,45 @@ def test_of_two_long_texts_the_longer_is_cut(tiny_encoder):
     assert len(inputs["input_ids"]) == 12
     tokens = model.tokenizer.convert_ids_to_tokens(inputs["input_ids"])
     assert tokens[:4] == ["[CLS]", "a", "dog", "[SEP]"]
+
+
+@pytest.mark.parametrize(("values", "hinted"), [((0, 1), True), ((0, 3), False)])
+def test_numbers_that_look_like_labels_are_pointed_out(tiny_encoder, tmp_path, values, hinted):
+    file = tmp_path / "pairs.csv"
+    rows = [f"a {x},the {y},{values[x < y]}" for x in ANIMALS for y in ANIMALS]
+    file.write_text("text_a,text_b,same\n" + "\n".join(rows) + "\n")
+    options = {"encoder": tiny_encoder, "overrides": {"stage.0.max_steps": 1}, "device": "cpu"}
+    told: list[str] = []
+    likewise.train("finetune", data=str(file), tell=told.append, **options)
+    assert any("as labels: --relation same:classes" in line for line in told) is hinted
+    told.clear()
+    likewise.train("finetune", data=str(file), relations=["same:classes"], tell=told.append, **options)
+    assert not any("as labels" in line for line in told)
+
+
+def rare_positives(folder) -> str:
+    """Labels of which a dev of a few rows holds one kind alone."""
+    file = folder / "rare.csv"
+    rows = [f"a {x},the {y},{int(x == y == 'dog')}" for x in ANIMALS for y in ANIMALS]
+    file.write_text("text_a,text_b,same\n" + "\n".join(rows) + "\n")
+    return str(file)
+
+
+def test_a_dev_that_tells_nothing_does_not_end_a_run_that_keeps_the_last_step(tiny_encoder, tmp_path):
+    options = {"encoder": tiny_encoder, "device": "cpu", "data": rare_positives(tmp_path)}
+    told: list[str] = []
+    likewise.train("finetune", overrides={"stage.0.max_steps": 1}, tell=told.append, **options)
+    assert any("is not measured: too few values of same, or all of them the same" in line for line in told)
+    with pytest.raises(DataError, match=r"larger stage.0.dev_share"):
+        likewise.train("finetune", overrides={"stage.0.max_steps": 1, "stage.0.select": True}, **options)
+
+
+def test_answers_that_are_all_alike_on_dev_count_as_the_worst(tiny_encoder, tmp_path):
+    document = recipe(tiny_encoder, pairs_table(tmp_path), CLASSES, max_steps=1, dev_share=0.2)
+    document["relation"]["same"] = {**CLASSES, "metric": "matthews"}
+    document["stage"][0]["learning_rate"] = 1e-12
+    model = run(tmp_path, document)
+    assert model.about["stages"][0]["best_value"] == -1.0
 
 
 def test_others_cut_long_texts_where_it_does(tiny_encoder, tmp_path):

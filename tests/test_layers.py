@@ -19,9 +19,10 @@ LAYERS = [
     ["adapters", "pairing", "heads", "losses", "matchers", "schedules", "ranks", "encoders"],
     ["phrases"],
     ["methods"],
+    ["folders"],
     ["store"],
     ["explain"],
-    ["predict", "classify", "evaluation", "training"],
+    ["predict", "evaluation", "training"],
     ["recipes", "evaluating"],
     ["api"],
     ["experiments"],
@@ -30,7 +31,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 APART = {
     *("adapters", "pairing", "heads", "losses", "matchers", "schedules"),
-    *("predict", "classify", "evaluation", "training"),
+    *("predict", "evaluation", "training"),
 }
 FILES = sorted(SOURCE.rglob("*.py"))
 

@@ -16,9 +16,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "load": "likewise.predict",
-    "load_classifier": "likewise.classify",
-    "Classifier": "likewise.classify",
-    "Classes": "likewise.classify",
+    "load_classifier": "likewise.predict",
+    "Classifier": "likewise.predict",
+    "Classes": "likewise.predict",
     "Predictor": "likewise.predict",
     "Scores": "likewise.predict",
     "score": "likewise.api",
@@ -57,12 +57,11 @@ __all__ = [
 
 if TYPE_CHECKING:
     from likewise.api import score, train, update
-    from likewise.classify import Classes, Classifier, load_classifier
     from likewise.errors import LikewiseError
     from likewise.evaluating import evaluate, evaluate_crosslingual
     from likewise.evaluation import audit
     from likewise.experiments import experiment
-    from likewise.predict import Predictor, Scores, load
+    from likewise.predict import Classes, Classifier, Predictor, Scores, load, load_classifier
     from likewise.records import Codec, Record, Relation
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise.errors import UsageError
-from likewise.predict import Predictor, Scores, load
+from likewise.predict import JointPredictor, Predictor, Scores, load
 from likewise.recipes.context import RunContext
 from likewise.recipes.infer import infer_document, kind_of_stage, with_own_paraphrases, with_own_task
 from likewise.recipes.reading import Overrides, named_document, parse_override, recipe_from, shipped_recipes
@@ -25,13 +25,16 @@ if TYPE_CHECKING:
 MEMORY = "table"
 
 
-def score(pairs: Any, model: str | os.PathLike[str] | Predictor = "default", **options: Any) -> Scores:
-    """Score pairs with a model: a list of (a, b), a file, a frame or a dataset.
+def score(
+    pairs: Any, model: str | os.PathLike[str] | Predictor | JointPredictor = "default", **options: Any
+) -> Scores:
+    """Score pairs with a model: a list of (a, b), a file, a frame or a dataset; or the texts it reads.
 
     Options are `Predictor.score`'s.
     """
-    predictor = model if isinstance(model, Predictor) else load(model)
-    return predictor.score(pairs, **options)
+    predictor = load(model) if isinstance(model, str | os.PathLike) else model
+    scores: Scores = predictor.score(pairs, **options)
+    return scores
 
 
 def train(
@@ -192,7 +195,7 @@ def update(
     data and a share `rehearse` of the old rows) or cold (everything again). `overrides` are keys of the last
     stage: {"epochs": 3, "freeze": ["encoder"]}.
     """
-    from likewise.store import kind_of
+    from likewise.folders import kind_of
 
     context = RunContext(
         data_dir=None if data_dir is None else Path(data_dir),

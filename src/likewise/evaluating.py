@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from likewise.classify import Classifier, load_classifier
 from likewise.errors import UsageError
 from likewise.evaluation.crosslingual import CrosslingualResult
 from likewise.evaluation.crosslingual import evaluate_crosslingual as measure_languages
@@ -20,9 +19,9 @@ from likewise.evaluation.protocol import Protocol
 from likewise.evaluation.results import SuiteResult
 from likewise.evaluation.runlog import log_test_run
 from likewise.evaluation.suites import Suite, get_suite, run_suite
-from likewise.predict import JointPredictor, Predictor, load
+from likewise.folders import kind_of
+from likewise.predict import Classifier, JointPredictor, Predictor, load, load_classifier
 from likewise.records import Relation
-from likewise.store import kind_of
 
 Answering = Predictor | JointPredictor | Classifier
 

@@ -22,6 +22,13 @@ WINDOW = 4096
 Answer = Callable[[list["Row"]], Iterator[dict[str, object]]]
 
 
+def names_file(text: str) -> bool:
+    """Whether an argument is a file, there or mistyped, or - for standard input, rather than a text."""
+    from likewise.data.tables import is_table_name
+
+    return text == "-" or is_table_name(text) or (len(text) < 256 and Path(text).exists())
+
+
 def first_rows(table: Table) -> tuple[list[Row], Iterator[Row]]:
     """The first window of a table and those after it; without any it is refused, before a model loads."""
     from likewise.data.reading import no_rows

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from likewise.cli import options
-from likewise.cli.answering import answer_columns, first_rows, texts_of, write_answers
+from likewise.cli.answering import answer_columns, first_rows, names_file, texts_of, write_answers
 from likewise.cli.console import note, out, quiet_libraries
 from likewise.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
-    from likewise.classify import Classifier
     from likewise.data.rows import Row
+    from likewise.predict import Classifier
 
 
 def classify(
@@ -51,7 +51,7 @@ def classify(
     ways = None if labels is None else read_labels(labels)
     if not text.strip():
         raise DataError([Problem("TEXT", "is empty", "give a text, a file or -")])
-    if text != "-" and not Path(text).exists():
+    if not names_file(text):
         if output is not None or column is not None:
             raise UsageError(f"{text!r} is no file; --output and --text go with a file")
         _classify_text(text, _load(model, device, precision), task, ways, as_json=as_json)
@@ -84,7 +84,7 @@ def read_labels(text: str) -> dict[str, list[str]]:
 
 def _load(model: str, device: str | None, precision: str) -> Classifier:
     quiet_libraries()
-    from likewise.classify import load_classifier
+    from likewise.predict import load_classifier
 
     loaded: Classifier = load_classifier(model, device=device, precision=precision)
     return loaded

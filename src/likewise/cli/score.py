@@ -1,21 +1,22 @@
-"""`likewise score`: two texts, or a file of pairs."""
+"""`likewise score`: two texts or a file of pairs; one text or a file of texts where the model reads those."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from likewise.cli import options
-from likewise.cli.answering import answer_columns, first_rows, texts_of, write_answers
+from likewise.cli.answering import answer_columns, first_rows, names_file, texts_of, write_answers
 from likewise.cli.console import note, out, quiet_libraries
 from likewise.errors import UsageError
 
 if TYPE_CHECKING:
-    from likewise.data.rows import Row
+    from likewise.data.rows import Row, Table
     from likewise.predict import Predictor
 
 
@@ -23,7 +24,8 @@ def score(
     texts: Annotated[
         list[str],
         typer.Argument(
-            metavar="TEXT_A TEXT_B | FILE | -", help="Two texts, a file of pairs, or - for standard input."
+            metavar="TEXT_A TEXT_B | FILE | -",
+            help="Two texts, a file of pairs, or - for standard input; one text where the model reads one.",
         ),
     ],
     model: options.Model = "default",
@@ -49,18 +51,22 @@ def score(
 
     Example: likewise score pairs.csv --output scored.csv
     """
-    if len(texts) > 2:
-        raise UsageError(f"{len(texts)} arguments: give two texts in quotes, or one file")
-    if len(texts) == 2:
+    from likewise.folders import reads_single_texts
+
+    single = reads_single_texts(model)
+    if len(texts) > (1 if single else 2):
+        one = "one text" if single else "two texts"
+        raise UsageError(f"{len(texts)} arguments: {model} reads {one}; give that in quotes, or one file")
+    if len(texts) == 2 or (single and not names_file(texts[0])):
         if output is not None or text_a or text_b:
             raise UsageError(
-                "--output, --text-a and --text-b go with a file; two texts are answered on the terminal"
+                "--output, --text-a and --text-b go with a file; texts in quotes are answered on the terminal"
             )
-        _score_texts(texts[0], texts[1], _load(model, device, precision), relation, as_json=as_json)
+        _score_texts(tuple(texts), _load(model, device, precision), relation, as_json=as_json)
         return
-    _score_file(
-        texts[0], lambda: _load(model, device, precision), relation, (text_a, text_b), output, as_json=as_json
-    )
+    columns = (text_a, text_b)
+    load = partial(_load, model, device, precision)
+    _score_file(texts[0], load, relation, columns, output, single=single, as_json=as_json)
 
 
 def _load(model: str, device: str | None, precision: str) -> Predictor:
@@ -71,19 +77,22 @@ def _load(model: str, device: str | None, precision: str) -> Predictor:
     return loaded
 
 
-def _score_texts(a: str, b: str, predictor: Predictor, relation: list[str] | None, *, as_json: bool) -> None:
+def _score_texts(
+    texts: tuple[str, ...], predictor: Predictor, relation: list[str] | None, *, as_json: bool
+) -> None:
     import numpy as np
 
     from likewise.records import nearest_labels
 
-    scores = predictor.score([(a, b)], relation=relation)
+    scores = predictor.score([texts if len(texts) == 2 else texts[0]], relation=relation)
     values = scores.rows()[0]
     if as_json:
         relations = {
             r.name: {"value": values[r.name], "scale": r.scale, "source": scores.source[r.name]}
             for r in scores.relations
         }
-        out.print_json(json.dumps({"text_a": a, "text_b": b, "relations": relations}))
+        names = ("text_a", "text_b") if len(texts) == 2 else ("text",)
+        out.print_json(json.dumps({**dict(zip(names, texts, strict=True)), "relations": relations}))
         return
     width = max(len(r.name) for r in scores.relations)
     for r in scores.relations:
@@ -102,15 +111,15 @@ def _score_file(
     columns: tuple[str | None, str | None],
     output: Path | None,
     *,
+    single: bool,
     as_json: bool,
 ) -> None:
-    from likewise.data import find_text_columns, open_table
+    from likewise.data import open_table
 
     if name != "-" and not Path(name).exists() and (" " in name or "." not in name):
         raise UsageError(f"{name!r} is no file; for two texts give both, each in quotes")
     table = open_table(name)
-    text_columns = find_text_columns(table.columns, *columns, source=table.name)
-    note(f"{table.name}: texts from columns {text_columns[0]!r} and {text_columns[1]!r}")
+    text_columns = _text_columns(table, columns, single=single)
     opened = first_rows(table)
     predictor = load()
     names = answer_columns(
@@ -118,7 +127,9 @@ def _score_file(
     )
 
     def answer(window: list[Row]) -> Iterator[dict[str, object]]:
-        for found in predictor.score(texts_of(window, text_columns), relation=relation).rows():
+        rows = texts_of(window, text_columns)
+        asked = [text for (text,) in rows] if single else rows
+        for found in predictor.score(asked, relation=relation).rows():
             yield {names[n]: v if isinstance(v, str) else round(v, 6) for n, v in found.items()}
 
     write_answers(
@@ -129,5 +140,18 @@ def _score_file(
         answer,
         output=output,
         as_json=as_json,
-        words=("scoring", "pairs", "scored"),
+        words=("scoring", "texts" if single else "pairs", "scored"),
     )
+
+
+def _text_columns(table: Table, columns: tuple[str | None, str | None], *, single: bool) -> tuple[str, ...]:
+    """Where the texts stand, told; --text-a names the column of single ones."""
+    from likewise.data.columns import find_text_column, find_text_columns
+
+    if single:
+        place = find_text_column(table.columns, columns[0], source=table.name)
+        note(f"{table.name}: texts from column {place!r}")
+        return (place,)
+    a, b = find_text_columns(table.columns, *columns, source=table.name)
+    note(f"{table.name}: texts from columns {a!r} and {b!r}")
+    return a, b

@@ -16,9 +16,8 @@ from likewise.cli.console import TrainingView, counting, err, note, out, quiet_l
 from likewise.errors import DataError, Interrupted
 
 if TYPE_CHECKING:
-    from likewise.classify import Classifier
     from likewise.evaluation.results import SuiteResult
-    from likewise.predict import Predictor
+    from likewise.predict import Classifier, Predictor
     from likewise.recipes.schema import Recipe
 
 
@@ -144,8 +143,7 @@ def _saying_how_to_go_on(target: Path) -> Iterator[None]:
 
 def _sources(model: Predictor | Classifier) -> tuple[str, ...]:
     """What answers are measured: the cosine, and the head where one answers; or the matcher."""
-    from likewise.classify import Classifier
-    from likewise.predict import JointPredictor
+    from likewise.predict import Classifier, JointPredictor
 
     if isinstance(model, Classifier):
         return ("matcher",)

@@ -57,6 +57,11 @@ def open_table(
     return table
 
 
+def is_table_name(text: str) -> bool:
+    """Whether a text reads like the name of a table's file: no blank in it, and a known ending."""
+    return not any(map(str.isspace, text)) and split_endings(Path(text))[0] in PARSERS
+
+
 def _open_named(source: str, split: str | None, name: str | None, fail: Fail) -> Table:
     if source == "-":
         return _stdin_table(name or "stdin", fail)

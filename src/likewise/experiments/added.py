@@ -11,10 +11,10 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from likewise.classify import load_classifier
 from likewise.errors import Problem, RecipeError
 from likewise.experiments.parts import learnt, only
 from likewise.experiments.schema import Added
+from likewise.predict import load_classifier
 from likewise.recipes.context import RunContext
 from likewise.recipes.labels import label_stages
 from likewise.recipes.run import RunReport, run_recipe

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 CORRELATIONS = ("spearman", "pearson")
+# Early in training a head may still answer one constant: the worst value, not the end of the run.
+WORST = -1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def check_dev(stage: StageSpec, sets: Sequence[DevSet], relations: Sequence[Rela
     for entry in sets:
         for relation in relations:
             gold = [value for r in entry.records if (value := r.values.get(relation.name)) is not None]
-            if _tells_models_apart(stage.select_metric or relation.metric, gold):
+            if tells_models_apart(stage.select_metric or relation.metric, gold):
                 return
     names = ", ".join(entry.name for entry in sets)
     learnt = ", ".join(relation.name for relation in relations)
@@ -81,7 +83,7 @@ def check_dev(stage: StageSpec, sets: Sequence[DevSet], relations: Sequence[Rela
     )
 
 
-def _tells_models_apart(metric: str, gold: Sequence[object]) -> bool:
+def tells_models_apart(metric: str, gold: Sequence[object]) -> bool:
     """Whether a metric has a value on these ratings: a correlation needs three, not all the same."""
     return bool(gold) and (metric not in CORRELATIONS or (len(gold) > 2 and len(set(gold)) > 1))
 
@@ -130,7 +132,7 @@ def _set_numbers(
         gold = [record.values.get(relation.name) for record in entry.records]
         seen = [row for row, value in enumerate(gold) if value is not None]
         metric = stage.select_metric or relation.metric
-        if not _tells_models_apart(metric, [gold[row] for row in seen]):
+        if not tells_models_apart(metric, [gold[row] for row in seen]):
             continue
         try:
             numbers[f"{metric} {relation.name} {entry.name}"] = _number(
@@ -144,8 +146,7 @@ def _set_numbers(
                 said,
             )
         except EvaluationError:
-            # Early in training a head may still answer one constant: the worst value, not the end of the run.
-            numbers[f"{metric} {relation.name} {entry.name}"] = -1.0
+            numbers[f"{metric} {relation.name} {entry.name}"] = WORST
     return numbers
 
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from likewise.errors import DataError, Problem, RecipeError
+from likewise.errors import DataError, EvaluationError, Problem, RecipeError
 from likewise.evaluation.metrics import compute
 from likewise.methods.joint import JointModel, load_joint
 from likewise.predict import JointPredictor
 from likewise.recipes.build import build_relations, build_settings
-from likewise.recipes.devscore import DevSet
+from likewise.recipes.devscore import WORST, DevSet, tells_models_apart
 from likewise.recipes.runfiles import Place, stage_report
 from likewise.recipes.schema import Recipe
 from likewise.recipes.schema_stages import JointStageSpec
 from likewise.recipes.stages import StageData, stage_relations
-from likewise.records import Relation
+from likewise.records import Record, Relation
 
 if TYPE_CHECKING:
     from likewise.recipes.context import RunContext
@@ -54,8 +54,17 @@ def joint_plan_lines(
         f"  {steps.steps:,} steps, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
         f"{stage.optimiser} at {stage.learning_rate:g}, seed {recipe.seed}",
         *([f"  cut at {model.max_length} pieces, all that the encoder reads"] if capped else []),
+        *_perhaps_labels(model.relation, data),
         *(f"  {line}" for line in data.leakage),
     ]
+
+
+def _perhaps_labels(relation: Relation, data: StageData) -> list[str]:
+    """A hint where numbers look like labels: most tables of 0 and 1 mean no and yes."""
+    values = {record.values.get(relation.name) for record in data.train} - {None}
+    if relation.kind != "graded" or not values <= {0, 1}:
+        return []
+    return [f"  only 0 and 1 occur, read as a scale; as labels: --relation {relation.name}:classes"]
 
 
 def run_joint(
@@ -72,7 +81,7 @@ def run_joint(
         data.train,
         settings=context.settings(recipe, stage),
         weights=data.weights,
-        evaluate=joint_scorer(data.dev, model.relation, precision=context.precision) if data.dev else None,
+        evaluate=_measured_by(stage, data.dev, model.relation, context),
         metric="score",
         emit=context.emit,
         resumable=place.resumable,
@@ -81,29 +90,47 @@ def run_joint(
     return model, [stage_report(stage.name or "stage 0", report, data)]
 
 
+def _measured_by(
+    stage: JointStageSpec, sets: Sequence[DevSet], relation: Relation, context: RunContext
+) -> Callable[[JointModel], dict[str, float]] | None:
+    """What looks at dev; rows that tell no model from another are refused where dev selects, else left."""
+    rated = [DevSet(entry.name, _rated(entry, relation)) for entry in sets]
+    useful = [entry for entry in rated if tells_models_apart(relation.metric, _gold(entry, relation))]
+    if useful or not sets:
+        return joint_scorer(useful, relation, precision=context.precision) if useful else None
+    names = ", ".join(entry.name for entry in sets)
+    found = f"too few values of {relation.name}, or all of them the same"
+    if stage.select:
+        remedy = "give more dev rows (stage.0.dev), or a larger stage.0.dev_share"
+        raise DataError([Problem(names, found, remedy)])
+    context.tell(f"  {names} is not measured: {found}")
+    return None
+
+
+def _rated(entry: DevSet, relation: Relation) -> list[Record]:
+    return [record for record in entry.records if record.values.get(relation.name) is not None]
+
+
+def _gold(entry: DevSet, relation: Relation) -> list[object]:
+    return [record.values[relation.name] for record in entry.records]
+
+
 def joint_scorer(
     sets: Sequence[DevSet], relation: Relation, *, precision: str
 ) -> Callable[[JointModel], dict[str, float]]:
     """A function of the model that gives its metric on each dev set, and their mean as `score`."""
-    rated = [
-        (entry.name, [record for record in entry.records if record.values.get(relation.name) is not None])
-        for entry in sets
-    ]
-    if not any(rows for _, rows in rated):
-        names = ", ".join(entry.name for entry in sets)
-        raise DataError(
-            [Problem(names, f"no dev row has a value for {relation.name}", "give other dev rows")]
-        )
 
     def evaluate(model: JointModel) -> dict[str, float]:
         training = model.training
         predictor = JointPredictor(model, precision=precision)
         numbers = {}
-        for name, rows in rated:
-            if rows:
-                gold = [record.values[relation.name] for record in rows]
-                found = predictor.answers([record.texts for record in rows])
-                numbers[f"{relation.metric} {relation.name} {name}"] = compute(relation.metric, gold, found)  # type: ignore[arg-type]
+        for entry in sets:
+            found = predictor.answers([record.texts for record in entry.records])
+            name = f"{relation.metric} {relation.name} {entry.name}"
+            try:
+                numbers[name] = compute(relation.metric, _gold(entry, relation), found)  # type: ignore[arg-type]
+            except EvaluationError:
+                numbers[name] = WORST
         model.train(training)
         return {"score": float(np.mean(list(numbers.values()))), **numbers}
 

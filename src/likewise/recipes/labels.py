@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from likewise.classify import Classifier
 from likewise.errors import DataError, Problem, RecipeError
 from likewise.evaluation.metrics import compute
 from likewise.methods.label_embedding import ONE_HOT, LabelModel, check_tasks, printed_form_warning
 from likewise.methods.label_texts import find_label_faults
+from likewise.predict import Classifier
 from likewise.recipes.devscore import DevSet
 from likewise.recipes.plans import label_plan_lines
 from likewise.recipes.runfiles import Place, stage_report

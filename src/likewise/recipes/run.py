@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise import ranks
-from likewise.classify import Classifier
 from likewise.methods.injection import InjectionModel
 from likewise.methods.joint import JointModel
 from likewise.methods.label_embedding import LabelModel
-from likewise.predict import JointPredictor, Predictor
+from likewise.predict import Classifier, JointPredictor, Predictor
 from likewise.recipes.build import build_objectives
 from likewise.recipes.context import RunContext
 from likewise.recipes.devscore import check_dev

@@ -16,13 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from likewise.classify import Classifier, load_classifier, new_task
 from likewise.data import infer_relations
 from likewise.data.reading import find_named_corpus
 from likewise.errors import DataError, ModelError, UsageError
 from likewise.methods.label_embedding import LabelModel
 from likewise.methods.pairs import PairModel
-from likewise.predict import Predictor
+from likewise.predict import Classifier, Predictor, load_classifier, new_task
 from likewise.recipes.build import build_settings
 from likewise.recipes.context import RunContext
 from likewise.recipes.labels import label_scorer, label_stages

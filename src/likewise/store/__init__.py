@@ -16,12 +16,11 @@ again through sentence-transformers drops `likewise/`.
 
 from __future__ import annotations
 
-from likewise.store.loading import kind_of, load_joint_model, load_labels, load_model, raw_model
+from likewise.store.loading import load_joint_model, load_labels, load_model, raw_model
 from likewise.store.saving import AnyModel, save_model
 
 __all__ = [
     "AnyModel",
-    "kind_of",
     "load_joint_model",
     "load_labels",
     "load_model",

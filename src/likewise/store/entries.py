@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,28 +9,10 @@ from typing import Any
 
 from safetensors.torch import load_file
 
-from likewise.errors import ModelError
 from likewise.heads import Layers
 from likewise.methods.multilingual import FrozenPart
 from likewise.methods.pairs import Objective
 from likewise.records import Relation
-
-FORMAT = 1
-
-
-def read_document(path: Path) -> dict[str, Any]:
-    """A model.json, refused if it is damaged or of another format."""
-    try:
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"{path}: cannot be read ({error}); the folder is damaged: copy or train it again"
-        ) from error
-    if document.get("format") != FORMAT:
-        raise ModelError(
-            f"{path}: format {document.get('format')!r}, this version reads {FORMAT}; upgrade likewise"
-        )
-    return document
 
 
 def objective_to_dict(objective: Objective) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -15,11 +15,12 @@ from likewise.encoders.resolve import resolve
 from likewise.encoders.sentence import load_encoder, with_prompt
 from likewise.encoders.words import with_padding
 from likewise.errors import ModelError
+from likewise.folders import kind_of, read_document
 from likewise.methods.joint import JointModel, load_joint
 from likewise.methods.label_embedding import LabelModel
 from likewise.methods.pairs import Objective, PairModel
 from likewise.records import Relation
-from likewise.store.entries import objective_from_dict, read_document, read_frozen
+from likewise.store.entries import objective_from_dict, read_frozen
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -31,19 +32,6 @@ RAW_RELATION = Relation(
     step=2.0,
     description="cosine of the two vectors of an encoder without heads",
 )
-
-
-def kind_of(name: str | os.PathLike[str]) -> Literal["pairs", "labels", "joint", "raw"]:
-    """What a model answers: pairs of texts, the labels of single ones, or nothing that it was taught.
-
-    A joint one reads its texts as one input, be it a pair or a single one.
-    """
-    own = Path(name) / "likewise" / "model.json"  # a model grown on a function has no encoder to resolve
-    file = own if own.is_file() else Path(resolve(name)) / "likewise" / "model.json"
-    document = read_document(file) if file.is_file() else {"injected": {}}
-    if "injected" in document:
-        return "raw"
-    return "labels" if "labels" in document else "joint" if "joint" in document else "pairs"
 
 
 def load_model(

@@ -16,12 +16,13 @@ from likewise.encoders.external import is_external
 from likewise.encoders.features import default_prompt
 from likewise.encoders.words import padding_of, with_padding
 from likewise.errors import UsageError
+from likewise.folders import FORMAT
 from likewise.methods.injection import InjectionModel
 from likewise.methods.joint import JointModel
 from likewise.methods.label_embedding import LabelModel
 from likewise.methods.pairs import PairModel, objective_source
 from likewise.store.card import model_card
-from likewise.store.entries import FORMAT, frozen_to_dict, objective_to_dict
+from likewise.store.entries import frozen_to_dict, objective_to_dict
 from likewise.versions import versions
 
 if TYPE_CHECKING:

@@ -1,12 +1,10 @@
-"""Predictor: a loaded model that scores and encodes. `likewise.load(model)` returns one."""
+"""Predictor: an encoder and its heads ready to answer pairs; `likewise.load(model)` returns one."""
 
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -17,59 +15,15 @@ from likewise.encoders.cache import EmbeddingCache
 from likewise.encoders.inputs import check_texts
 from likewise.encoders.sentence import with_modules
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding
-from likewise.errors import UnknownNameError, UsageError
-from likewise.methods.joint import JointModel
 from likewise.methods.pairs import PairModel, objective_source
+from likewise.predict.answers import Numbers, Scores, as_pairs, place_in_pairs
 from likewise.records import Relation
 
 if TYPE_CHECKING:
-    from likewise.encoders.external import TextFunction
     from likewise.explain.explanation import PairExplanation
     from likewise.phrases.spans import Phraser
 
-Numbers = NDArray[np.float64]
 _log = logging.getLogger("likewise")
-
-
-class Scores(Mapping[str, "Numbers | list[str]"]):
-    """Answers by relation, one per pair in the order given: numbers on the relation's scale, or labels."""
-
-    def __init__(
-        self, answers: dict[str, Numbers | list[str]], relations: Sequence[Relation], source: dict[str, str]
-    ) -> None:
-        self._answers = answers
-        self.relations = tuple(relations)
-        self.source = source
-
-    def __getitem__(self, name: str) -> Numbers | list[str]:
-        if name not in self._answers:
-            raise UnknownNameError(
-                f"no relation {name!r} among the scores; there is {', '.join(self._answers)}"
-            )
-        return self._answers[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._answers)
-
-    def __len__(self) -> int:
-        return len(self._answers)
-
-    def __repr__(self) -> str:
-        parts = []
-        for relation in self.relations:
-            values = [v if isinstance(v, str) else round(float(v), 3) for v in list(self[relation.name])[:6]]
-            more = ", …" if len(self[relation.name]) > 6 else ""
-            parts.append(f"{relation.name} ({relation.scale}): [{', '.join(map(str, values))}{more}]")
-        return "Scores(" + "; ".join(parts) + ")"
-
-    def rows(self) -> list[dict[str, float | str]]:
-        """One mapping per pair."""
-        columns = {name: list(values) for name, values in self._answers.items()}
-        count = len(next(iter(columns.values()), []))
-        return [
-            {name: v if isinstance(v := values[i], str) else float(v) for name, values in columns.items()}
-            for i in range(count)
-        ]
 
 
 class Predictor:
@@ -182,7 +136,7 @@ class Predictor:
 
         require_states(self.model.encoder, "give likewise.load another `model`")
         rows = [(a, b)] if isinstance(b, str) else as_pairs(a)
-        check_texts([text for pair in rows for text in pair], name=_place_in_pairs)
+        check_texts([text for pair in rows for text in pair], name=place_in_pairs)
         if isinstance(phrases, str):
             phrases = self._phrasers.get(phrases, phrases)
         explainer = Explainer(self, relation=relation, phrases=phrases, tell=_log.warning)
@@ -203,74 +157,10 @@ class Predictor:
         self, rows: Sequence[tuple[str, str]], progress: Callable[[int], None] | None
     ) -> tuple[torch.Tensor, torch.Tensor]:
         texts = [text for pair in rows for text in pair]
-        check_texts(texts, name=_place_in_pairs)
+        check_texts(texts, name=place_in_pairs)
         found = self._encoding.recall(texts, progress=progress)
         vectors = torch.from_numpy(found).to(self.model.encoder.device)
         return vectors[0::2], vectors[1::2]
-
-
-class JointPredictor:
-    """A joint encoder ready to answer its one relation: pairs read as one input, or single texts."""
-
-    def __init__(
-        self,
-        model: JointModel,
-        about: Mapping[str, Any] | None = None,
-        *,
-        precision: str = "fp32",
-        token_budget: int = DEFAULT_BUDGET,
-    ) -> None:
-        self.model = model.eval()
-        self.about = dict(about or {})
-        self._precision, self._token_budget = precision, token_budget
-
-    @property
-    def relations(self) -> tuple[Relation, ...]:
-        """What this model answers."""
-        return self.model.relations
-
-    def source(self, relation: str) -> str:
-        """A joint encoder answers by its head."""
-        return "head"
-
-    def score(
-        self,
-        pairs: Any,
-        *,
-        relation: str | Sequence[str] | None = None,
-        source: str | None = None,
-        text_a: str | None = None,
-        text_b: str | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> Scores:
-        """Score pairs: a list of (a, b), a file, a frame, a dataset."""
-        if self.model.texts != 2:
-            raise UsageError("this model answers about single texts; it cannot score pairs")
-        for name in [relation] if isinstance(relation, str) else relation or ():
-            if name != self.model.relation.name:
-                raise UnknownNameError(
-                    f"the model has no relation {name!r}; it answers {self.model.relation.name}"
-                )
-        if source == "cosine":
-            raise UsageError("a joint encoder has no vector for a text, so no cosine: leave --source out")
-        rows = as_pairs(pairs, text_a=text_a, text_b=text_b)
-        check_texts([text for pair in rows for text in pair], name=_place_in_pairs)
-        found = self.answers(rows, progress=progress)
-        return Scores({self.model.relation.name: found}, self.relations, {self.model.relation.name: "head"})
-
-    def answers(
-        self, rows: Sequence[Sequence[str]], *, progress: Callable[[int], None] | None = None
-    ) -> Numbers | list[str]:
-        """One answer per row of texts: a number on the relation's scale, or a label."""
-        return self.model.read(self.outputs(rows, progress=progress))
-
-    def outputs(
-        self, rows: Sequence[Sequence[str]], *, progress: Callable[[int], None] | None = None
-    ) -> NDArray[np.float32]:
-        """What the head says, B×C."""
-        return self.model.outputs(
-            rows, precision=self._precision, token_budget=self._token_budget, progress=progress
-        )
 
 
 @torch.inference_mode()
@@ -280,44 +170,3 @@ def _after(modules: Sequence[torch.nn.Module], vectors: torch.Tensor) -> NDArray
     for module in modules:
         features = module(features)
     return features["sentence_embedding"].cpu().numpy()
-
-
-def load(
-    model: str | os.PathLike[str] = "default",
-    *,
-    device: str | None = None,
-    precision: str = "fp32",
-    token_budget: int = DEFAULT_BUDGET,
-    encoder: TextFunction | None = None,
-) -> Any:
-    """Load a Likewise folder, a sentence-transformers or transformers folder, a hub id, or 'default'.
-
-    A model that was grown on a function from texts to vectors is given it again as `encoder`.
-    """
-    from likewise.store import kind_of, load_joint_model, load_model
-
-    if encoder is None and kind_of(model) == "joint":
-        joint, about = load_joint_model(model, device=device)
-        about["name"] = os.fspath(model)
-        return JointPredictor(joint, about, precision=precision, token_budget=token_budget)
-    loaded, about = load_model(model, device=device, encoder=encoder)
-    about["name"] = os.fspath(model)
-    return Predictor(loaded, about, precision=precision, token_budget=token_budget)
-
-
-def as_pairs(pairs: Any, *, text_a: str | None = None, text_b: str | None = None) -> list[tuple[str, str]]:
-    """Pairs of strings from a list of couples, or from anything `data.read` takes."""
-    plain = isinstance(pairs, list | tuple) and all(
-        isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(t, str) for t in pair)
-        for pair in pairs
-    )
-    if plain:
-        return [(str(a), str(b)) for a, b in pairs]
-    from likewise.data import read
-
-    source = str(pairs) if isinstance(pairs, Path) else pairs
-    return [(record.a, record.b) for record in read(source, relations=(), text_a=text_a, text_b=text_b)]
-
-
-def _place_in_pairs(index: int) -> str:
-    return f"pair {index // 2}, text {'ab'[index % 2]}"

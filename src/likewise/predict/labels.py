@@ -1,15 +1,13 @@
 """Classifier: a model whose labels are texts. It answers its own tasks, and labels it was never shown.
 
-model = likewise.load("my-model")
+model = likewise.load_classifier("my-model")
 model.classify("Where is the nearest station?", labels=["question", "complaint", "praise"])
 """
 
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,33 +17,12 @@ from numpy.typing import NDArray
 from likewise.encoders.inputs import check_texts
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding, encode_texts
 from likewise.errors import UsageError
-from likewise.methods.joint import JointModel
 from likewise.methods.label_embedding import LabelModel, label_vectors, shorten
 from likewise.methods.label_texts import find_label_faults
+from likewise.predict.answers import Classes, Probabilities
 from likewise.records import Relation
 
 _log = logging.getLogger("likewise")
-Probabilities = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Classes:
-    """Answers for texts: probabilities N×C over the labels, in the order of the labels."""
-
-    labels: tuple[str, ...]
-    probabilities: Probabilities
-
-    def __len__(self) -> int:
-        return len(self.probabilities)
-
-    def __iter__(self) -> Iterator[dict[str, float]]:
-        for row in self.probabilities:
-            yield dict(zip(self.labels, map(float, row), strict=True))
-
-    @property
-    def best(self) -> list[str]:
-        """The likeliest label of each text."""
-        return [self.labels[int(place)] for place in self.probabilities.argmax(axis=1)]
 
 
 class Classifier:
@@ -145,52 +122,6 @@ class Classifier:
         self._readable.add(task)
 
 
-class JointClassifier:
-    """A transformer that was fine-tuned on single texts, ready to answer its one task."""
-
-    def __init__(
-        self,
-        model: JointModel,
-        about: Mapping[str, Any] | None = None,
-        *,
-        precision: str = "fp32",
-        token_budget: int = DEFAULT_BUDGET,
-    ) -> None:
-        if model.texts != 1 or not model.relation.labels:
-            what = "pairs of texts" if model.texts == 2 else f"a number ({model.relation.scale})"
-            raise UsageError(f"this model answers {what}, not labels of single texts: use likewise score")
-        self.model = model.eval()
-        self.about = dict(about or {})
-        self._options: dict[str, Any] = {"precision": precision, "token_budget": token_budget}
-
-    @property
-    def tasks(self) -> tuple[Relation, ...]:
-        """What this model was taught."""
-        return self.model.relations
-
-    def wanted(self, task: str | None, labels: object) -> Relation:
-        """Its one task; labels that it was not taught are refused."""
-        [own] = self.tasks
-        if labels is not None or task not in (None, own.name):
-            raise UsageError(f"this model was fine-tuned on the labels of {own.name!r} and answers no others")
-        return own
-
-    def classify(
-        self,
-        texts: str | Sequence[str],
-        *,
-        task: str | None = None,
-        labels: object = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> Classes:
-        """Probabilities of the task's labels."""
-        wanted = self.wanted(task, labels)
-        many = [texts] if isinstance(texts, str) else list(texts)
-        check_texts(many)
-        outputs = self.model.outputs([(text,) for text in many], **self._options, progress=progress)
-        return Classes(wanted.labels, torch.from_numpy(outputs).double().softmax(dim=-1).numpy())
-
-
 def new_task(name: str, labels: Sequence[str] | Mapping[str, str | Sequence[str]]) -> Relation:
     """A task from labels that were never seen: names, or names with the ways they are said."""
     if isinstance(labels, Mapping):
@@ -200,25 +131,3 @@ def new_task(name: str, labels: Sequence[str] | Mapping[str, str | Sequence[str]
         if len(ways) < len(labels):
             raise UsageError("a label is given twice")
     return Relation.classes(name, list(ways), texts=tuple(ways.values()))
-
-
-def load_classifier(
-    model: str | os.PathLike[str] = "default",
-    *,
-    device: str | None = None,
-    precision: str = "fp32",
-    token_budget: int = DEFAULT_BUDGET,
-) -> Any:
-    """Load a folder that holds a label model, or any encoder, which then compares by the cosine, untaught.
-
-    A transformer that was fine-tuned on single texts comes back as a JointClassifier.
-    """
-    from likewise.store import kind_of, load_joint_model, load_labels
-
-    if kind_of(model) == "joint":
-        joint, about = load_joint_model(model, device=device)
-        about["name"] = os.fspath(model)
-        return JointClassifier(joint, about, precision=precision, token_budget=token_budget)
-    loaded, about = load_labels(model, device=device)
-    about["name"] = os.fspath(model)
-    return Classifier(loaded, about, precision=precision, token_budget=token_budget)

@@ -1,0 +1,51 @@
+"""What a model folder says of itself: its likewise/model.json, read without loading the model or torch."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+from likewise.encoders.resolve import resolve
+from likewise.errors import ModelError
+
+FORMAT = 1
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """A model.json, refused if it is damaged or of another format."""
+    try:
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"{path}: cannot be read ({error}); the folder is damaged: copy or train it again"
+        ) from error
+    if document.get("format") != FORMAT:
+        raise ModelError(
+            f"{path}: format {document.get('format')!r}, this version reads {FORMAT}; upgrade likewise"
+        )
+    return document
+
+
+def document_of(name: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """A model's model.json; None where an encoder has none."""
+    own = Path(name) / "likewise" / "model.json"  # a model grown on a function has no encoder to resolve
+    file = own if own.is_file() else Path(resolve(name)) / "likewise" / "model.json"
+    return read_document(file) if file.is_file() else None
+
+
+def kind_of(name: str | os.PathLike[str]) -> Literal["pairs", "labels", "joint", "raw"]:
+    """What a model answers: pairs of texts, the labels of single ones, or nothing that it was taught.
+
+    A joint one reads its texts as one input, be it a pair or a single one.
+    """
+    document = document_of(name)
+    if document is None or "injected" in document:
+        return "raw"
+    return "labels" if "labels" in document else "joint" if "joint" in document else "pairs"
+
+
+def reads_single_texts(name: str | os.PathLike[str]) -> bool:
+    """Whether a model was fine-tuned on single texts, so that it scores those instead of pairs."""
+    return bool((document_of(name) or {}).get("joint", {}).get("texts") == 1)
