@@ -475,6 +475,10 @@ def test_own_paraphrases_take_the_place_of_a_shipped_recipe_s(tiny_encoder, tmp_
         model = likewise.train("paraphrase-injection", data=data, overrides=overrides, **options)
         weights.append(model.model.encoder.state_dict())
     assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+    [report], about = model.about["stages"], model.about["recipe"]
+    assert about["description"].startswith("Phrase alignments of table ")
+    assert about["stage"][0]["evaluate_every"] is None
+    assert len(report["history"]) >= 1
 
 
 def test_too_few_own_paraphrases_are_refused_with_how_many_it_takes(tiny_encoder, tmp_path):

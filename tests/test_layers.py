@@ -12,7 +12,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "likewise"
 # A module may import from its own layer's entry and from those below it, never from above.
 LAYERS = [
-    ["errors"],
+    ["errors", "wording"],
     ["documents", "versions"],
     ["records"],
     ["data"],

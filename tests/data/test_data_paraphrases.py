@@ -206,6 +206,17 @@ def test_paraphrases_of_a_file_of_links_keep_them(tmp_path, ending):
         read_paraphrases(path)
 
 
+def test_paraphrases_with_links_that_would_be_lost_are_refused(tmp_path):
+    plain = {"text_a": "The owl sleeps.", "text_b": "An owl naps."}
+    linked = {"text_a": "It rained.", "text_b": "Rain fell.", "links": [{"a": [0, 2], "b": [0, 2]}]}
+    file = tmp_path / "mixed.jsonl"
+    file.write_text(f"{json.dumps(plain)}\n{json.dumps(linked)}\n")
+    with pytest.raises(DataError, match=r"mixed.jsonl:2: has links, which would not be read"):
+        read_paraphrases(file)
+    with pytest.raises(DataError, match="which would not be read"):
+        read_paraphrases([linked, linked])
+
+
 def test_paraphrases_sample_does_not_hang_on_the_order_of_the_file():
     rows = [(f"Boat {n} sails.", f"Ship {n} is at sea.") for n in range(200)]
     few = read_paraphrases(rows, limit=20)

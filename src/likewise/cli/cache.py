@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from likewise.cli.console import quiet_libraries
+from likewise.wording import counted
 
 app = typer.Typer(help="Vectors of frozen encoders that are kept on disk.", no_args_is_help=True)
 
@@ -34,7 +35,7 @@ def info(folder: Folder = None, as_json: Json = False) -> None:
     if as_json:
         typer.echo(to_json([asdict(entry) for entry in entries], indent=2))
         return
-    typer.echo(f"{folder or default_folder()}: {len(entries)} encoder{'' if len(entries) == 1 else 's'}")
+    typer.echo(f"{folder or default_folder()}: {counted(len(entries), 'encoder')}")
     rows = [
         (entry.name, entry.fingerprint, str(entry.width), f"{entry.texts:,}", f"{entry.bytes / 2**20:,.1f}")
         for entry in entries

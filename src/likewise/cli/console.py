@@ -25,6 +25,10 @@ out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+# What is done once before the first step, and in which unit, by kind of event.
+_BEFORE = {"encode": ("encoding", "texts"), "align": ("aligning", "pairs")}
+
+
 def note(line: str) -> None:
     """One line of remark, dimmed, on standard error."""
     err.print(line, style="dim", markup=False)
@@ -71,9 +75,9 @@ class TrainingView:
 
     def __init__(self, *, shown: bool = True) -> None:
         self._shown = shown
-        self._bar = progress_bar("steps")
+        self._bar = progress_bar("{task.fields[unit]}")
         self._task: Any = None
-        self._encoding: Any = None
+        self._before: Any = None
         self._total = 0
 
     def __enter__(self) -> TrainingView:
@@ -95,11 +99,11 @@ class TrainingView:
         """One event of a fit."""
         if not self._shown:
             return
-        if event.kind == "encode":
-            self._show_encoding(event)
+        if event.kind in _BEFORE:
+            self._show_before(event)
             return
         if self._task is None:
-            self._task = self._bar.add_task("training", total=event.total)
+            self._task = self._bar.add_task("training", total=event.total, unit="steps")
         if event.kind == "step":
             self._bar.update(self._task, completed=event.step, description=f"loss {event.values['loss']:.4f}")
         elif event.kind == "evaluate":
@@ -109,11 +113,12 @@ class TrainingView:
             )
             note(f"  step {event.step:,}/{event.total:,}: dev {event.values['score']:.4f}  ({details})")
 
-    def _show_encoding(self, event: FitEvent) -> None:
-        """A bar of its own for texts that are encoded once, gone when they are done."""
-        if self._encoding is None:
-            self._encoding = self._bar.add_task("encoding texts", total=event.total)
-        self._bar.update(self._encoding, completed=event.step, total=event.total)
+    def _show_before(self, event: FitEvent) -> None:
+        """A bar of its own for what is done once before the first step, gone when it is done."""
+        if self._before is None:
+            doing, unit = _BEFORE[event.kind]
+            self._before = self._bar.add_task(doing, total=event.total, unit=unit)
+        self._bar.update(self._before, completed=event.step, total=event.total)
         if event.step >= event.total:
-            self._bar.remove_task(self._encoding)
-            self._encoding = None
+            self._bar.remove_task(self._before)
+            self._before = None

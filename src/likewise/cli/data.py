@@ -19,6 +19,7 @@ from likewise.data.reading import name_splits
 from likewise.data.splits import split_file
 from likewise.data.values import MAX_CHARS
 from likewise.records import Relation
+from likewise.wording import counted
 
 app = typer.Typer(help="List the named corpora, check a file, split a file.", no_args_is_help=True)
 
@@ -117,7 +118,7 @@ def split_source(
         typer.echo(to_json(found, indent=2))
         return
     for part in parts.values():
-        typer.echo(f"{part.file}: {_plural(part.rows, 'row')}")
+        typer.echo(f"{part.file}: {counted(part.rows, 'row')}")
     if not all(part.apart for part in parts.values()):
         typer.echo(
             "note: most rows hang together through shared texts, so rows were drawn at random: "
@@ -150,7 +151,7 @@ def _relations(corpus: Corpus) -> str:
 
 
 def _languages(corpus: Corpus) -> str:
-    return f"{' '.join(corpus.languages)}, in {_plural(len(corpus.language_pairs), 'pair')}"
+    return f"{' '.join(corpus.languages)}, in {counted(len(corpus.language_pairs), 'pair')}"
 
 
 def _texts(corpus: Corpus) -> str:
@@ -215,14 +216,14 @@ def _show(report: CheckReport, console: Console) -> None:
         )
         for finding in shown:
             console.print(f"  {finding.problem}")
-    console.print(f"{_plural(report.problems, 'problem')}, {_plural(report.warnings, 'warning')}")
+    console.print(f"{counted(report.problems, 'problem')}, {counted(report.warnings, 'warning')}")
 
 
 def _headline(report: CheckReport) -> str:
     lengths = report.length_range
     sizes = "" if lengths is None else f", {lengths[0]:,} to {lengths[2]:,} characters, median {lengths[1]:,}"
     texts = f", texts in {' and '.join(report.texts)}" if report.texts else ""
-    return f"{report.name}: {_plural(report.rows, 'row')}{texts}{sizes}"
+    return f"{report.name}: {counted(report.rows, 'row')}{texts}{sizes}"
 
 
 def _describe_relation(summary: Summary) -> str:
@@ -237,7 +238,3 @@ def _describe_relation(summary: Summary) -> str:
         form = "a|b" if relation.labels else "lo..hi"
         parts.append(f"inferred; to declare another scale: --relation {relation.name}:{form}")
     return ", ".join(parts)
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

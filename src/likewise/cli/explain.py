@@ -15,6 +15,7 @@ from likewise.cli import options
 from likewise.cli.answering import first_rows, texts_of
 from likewise.cli.console import counting, note, out, quiet_libraries
 from likewise.errors import DataError, ModelError, UsageError
+from likewise.wording import counted
 
 if TYPE_CHECKING:
     from likewise.data.rows import Row
@@ -256,7 +257,7 @@ def _write_page(path: Path, kept: list[PairExplanation], *, part: str) -> None:
 
     above = f"{part.capitalize()}; likewise explain --json tells them all." if part else ""
     write_text_aside(path, explanation_page(kept, note=above))
-    pairs = "1 pair" if len(kept) == 1 else f"{len(kept):,} pairs"
+    pairs = counted(len(kept), "pair")
     rest = f"; {part}, --json tells them all" if part else ""
     note(f"{pairs} explained: {path}{rest}")
 
@@ -268,7 +269,7 @@ def _write(name: str, explainer: Explainer, pairs: Iterable[Asked], output: Path
     phraser = explainer.phraser  # loaded, and told about, before the bar begins
     with counting("aligning", "pairs", count_rows(name)) as advance:
         count = write_links(output, _advancing(explainer.align(pairs), advance))
-    note(f"{count:,} pairs aligned: {output} (phrases by {phraser.name})")
+    note(f"{counted(count, 'pair')} aligned: {output} (phrases by {phraser.name})")
 
 
 def _advancing(found: Iterator[Any], advance: Any) -> Iterator[Any]:

@@ -97,7 +97,8 @@ def train(
         seed=seed,
         data_dir=data_dir,
     )
-    if ranks.is_first() and (dry_run or not is_recipe(source)):
+    # What was inferred from a table is shown: its relation, and batch and epochs by its size.
+    if ranks.is_first() and (dry_run or data is not None or not is_recipe(source)):
         (out if dry_run and not as_json else err).print(recipe_toml(recipe), markup=False)
     with TrainingView(shown=ranks.is_first()) as view:
         context = RunContext(

@@ -241,6 +241,9 @@ def _require_choice(corpus: Corpus, only: _Only) -> None:
 
 def _table_pairs(table: Table, texts: Sequence[str], only: _Only) -> Iterator[LinkedPair]:
     for row in table:
+        if isinstance(row.fields.get("links"), list):
+            remedy = "a .jsonl file is read with links if its first line has them, [] where there are none"
+            raise DataError([Problem(row.source, "has links, which would not be read", remedy)])
         if only.keeps(row):
             yield from _row_pairs(row, texts)
     only.require_rows(table.name)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from likewise.evaluation.tables import align, markdown
 from likewise.experiments.affinity import AVERAGE, AffinityReport, Gain, Number
 from likewise.experiments.compare import ALPHA
+from likewise.wording import counted
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 Show = Callable[[Gain | None], str]
@@ -125,7 +126,7 @@ def _numbers_row(name: str, numbers: Mapping[str, Number], columns: Sequence[str
 
 
 def _tasks(number: int) -> str:
-    return "1 task" if number == 1 else f"{number} tasks"
+    return counted(number, "task")
 
 
 def _half(interval: tuple[float, float] | None) -> str:

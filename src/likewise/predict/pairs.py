@@ -120,22 +120,37 @@ class Predictor:
     ) -> PairExplanation: ...
     @overload
     def explain(
-        self, a: Any, b: None = None, *, relation: str | None = None, phrases: str | Phraser = "auto"
+        self,
+        a: Any,
+        b: None = None,
+        *,
+        relation: str | None = None,
+        phrases: str | Phraser = "auto",
+        text_a: str | None = None,
+        text_b: str | None = None,
     ) -> list[PairExplanation]: ...
     def explain(
-        self, a: Any, b: str | None = None, *, relation: str | None = None, phrases: str | Phraser = "auto"
+        self,
+        a: Any,
+        b: str | None = None,
+        *,
+        relation: str | None = None,
+        phrases: str | Phraser = "auto",
+        text_a: str | None = None,
+        text_b: str | None = None,
     ) -> PairExplanation | list[PairExplanation]:
         """Which phrases of two texts match, what is left over, and what each carries of the score.
 
         For two texts one explanation; for pairs, as `score` takes them, one each. `relation` is the first if
-        left out; `phrases` names what finds them (auto, rules, spacy, a pipeline) or is a Phraser.
+        left out; `phrases` names what finds them (auto, rules, spacy, a pipeline) or is a Phraser; `text_a`
+        and `text_b` are the columns of a table of pairs.
         """
         from likewise.explain.explainer import Explainer
         from likewise.phrases.linking import Asked
         from likewise.phrases.states import require_states
 
         require_states(self.model.encoder, "give likewise.load another `model`")
-        rows = [(a, b)] if isinstance(b, str) else as_pairs(a)
+        rows = [(a, b)] if isinstance(b, str) else as_pairs(a, text_a=text_a, text_b=text_b)
         check_texts([text for pair in rows for text in pair], name=place_in_pairs)
         if isinstance(phrases, str):
             phrases = self._phrasers.get(phrases, phrases)

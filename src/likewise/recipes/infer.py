@@ -78,7 +78,10 @@ def with_own_paraphrases(
     """
     entry = {"source": name, **{key: column for key, column in zip(_TEXTS, texts, strict=True) if column}}
     stage = {**document["stage"][0], "data": [entry], "filter_against": []}
-    return {**document, "stage": [stage, *document["stage"][1:]]}
+    # Once an epoch: in steps a small table would be looked at too seldom to stop by.
+    stage.pop("evaluate_every", None)
+    said = f"Phrase alignments of {name} taught to a joint encoder; its size stays the same"
+    return {**document, "description": said, "stage": [stage, *document["stage"][1:]]}
 
 
 def with_own_task(

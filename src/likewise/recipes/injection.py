@@ -31,6 +31,7 @@ from likewise.records import Record
 from likewise.training.injection_steps import PhraseRows, fitting, phrase_accuracy
 from likewise.training.state import FitEvent
 from likewise.versions import versions
+from likewise.wording import counted
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -98,10 +99,10 @@ def injection_plan_lines(
     steps = stage.max_steps or math.ceil(an_epoch * stage.epochs)
     return [
         f"stage {number} {stage.name}".rstrip()
-        + f": {len(data.paraphrases):,} paraphrases, {linked:,} of them with links",
+        + f": {counted(len(data.paraphrases), 'paraphrase')}, {linked:,} of them with links",
         f"  teaches {stage.learns} by {stage.features} features, {form}; "
         f"{stage.dev_share:.0%} dev, {stage.test_share:.0%} measured at the end",
-        f"  at most {steps:,} steps, about {an_epoch:,} an epoch, batch {stage.batch_size}, "
+        f"  at most {counted(steps, 'step')}, about {an_epoch:,} an epoch, batch {stage.batch_size}, "
         f"{stage.optimiser} at {stage.learning_rate:g}",
         *(f"  {line}" for line in data.leakage),
     ]
@@ -171,9 +172,9 @@ def _rows(
         dropped += len(pieces) - len(short)
         rows[name] = PhraseRows(short, recipe.seed, stage.negatives)
     if dropped:
-        context.tell(f"  {dropped:,} pairs of more than {longest} pieces left out")
+        context.tell(f"  {counted(dropped, 'pair')} of more than {longest} pieces left out")
     links = sum(len(pair.links) for pair in rows["train"].pairs)
-    context.tell(f"  {len(rows['train']):,} training pairs with {links:,} links of phrases")
+    context.tell(f"  {counted(len(rows['train']), 'training pair')} with {counted(links, 'link')} of phrases")
     if not all(rows[name].pairs for name in ("train", "dev")):
         remedy = (
             "choose an encoder that reads more" if longest < stage.max_length else "raise stage.0.max_length"
@@ -238,7 +239,7 @@ def _linked(stage: InjectStageSpec, pairs: Sequence[LinkedPair], context: RunCon
     def progress(count: int) -> None:
         nonlocal done
         done += count
-        context.emit(FitEvent("encode", done, len(pairs)))
+        context.emit(FitEvent("align", done, len(pairs)))
 
     found = list(link_pairs(pairs, spans, Aligner(encoder), by=by, progress=progress))
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

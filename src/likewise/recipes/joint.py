@@ -19,6 +19,7 @@ from likewise.recipes.schema import Recipe
 from likewise.recipes.schema_stages import JointStageSpec
 from likewise.recipes.stages import StageData, stage_relations
 from likewise.records import Record, Relation
+from likewise.wording import counted
 
 if TYPE_CHECKING:
     from likewise.recipes.context import RunContext
@@ -47,11 +48,12 @@ def joint_plan_lines(
     steps = plan(model, data.train, build_settings(stage, seed=recipe.seed), data.weights)
     dev = ", ".join(f"{entry.name} {len(entry.records):,}" for entry in data.dev) or "none"
     capped = model.max_length < stage.max_length
-    what = "pairs read as one input" if model.texts == 2 else "texts"
+    rows = counted(steps.pairs, "text" if model.texts == 1 else "pair")
+    form = "" if model.texts == 1 else " read as one input"
     return [
-        f"stage {number} {stage.name}".rstrip() + f": {steps.pairs:,} {what}, dev {dev}",
+        f"stage {number} {stage.name}".rstrip() + f": {rows}{form}, dev {dev}",
         f"  learns {model.relation.name} ({model.relation.scale})",
-        f"  {steps.steps:,} steps, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
+        f"  {counted(steps.steps, 'step')}, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
         f"{stage.optimiser} at {stage.learning_rate:g}, seed {recipe.seed}",
         *([f"  cut at {model.max_length} pieces, all that the encoder reads"] if capped else []),
         *_perhaps_labels(model.relation, data),
