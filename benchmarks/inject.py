@@ -56,6 +56,7 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
     parser.add_argument("--links", nargs="+", help="files of links instead of the recipe's data")
     parser.add_argument("--seed", type=int, default=1, help="of the teaching; 2: injected-ENCODER-WAY-2")
+    parser.add_argument("--suffix", help="noise50: injected-ENCODER-WAY-noise50")
     parser.add_argument("--set", nargs="*", default=[], help="stage.0.KEY=VALUE")
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -69,7 +70,8 @@ def main() -> None:
     if given.encoder is None:
         parser.error("name an encoder")
     for way in given.ways:
-        name = f"injected-{given.encoder}-{way}" + (f"-{given.seed}" if given.seed != 1 else "")
+        marks = [str(given.seed)] if given.seed != 1 else []
+        name = "-".join(["injected", given.encoder, way, *marks, *([given.suffix] if given.suffix else [])])
         overrides: dict[str, Any] = {"seed": given.seed}
         overrides |= {f"stage.0.{key}": value for key, value in WAYS[way].items()}
         if given.links:

@@ -13,20 +13,27 @@ done
 wait
 
 teach() {
-  local way=$1 seed=$2 name=injected-$encoder-$1
+  local way=$1 seed=$2 noise=${3:-} name=injected-$encoder-$1
   [ "$seed" = 1 ] || name=$name-$seed
+  [ -z "$noise" ] || name=$name-$noise
   [ -d "$LIKEWISE_MODELS/$name" ] || python benchmarks/inject.py "$encoder" --ways "$way" --seed "$seed" \
-    --links "$links"/links-*.jsonl.gz --precision bf16 --set stage.0.max_steps=2000 stage.0.evaluate_every=500 \
+    ${noise:+--suffix "$noise"} --links "$links/$noise"/links-*.jsonl.gz --precision bf16 --set stage.0.max_steps=2000 stage.0.evaluate_every=500 \
     --results "$links/$name.json"
 }
+for share in 0.5:50 1:100; do
+  [ -d "$links/noise${share#*:}" ] || python benchmarks/noise_links.py "$links"/links-*.jsonl.gz --share "${share%:*}" \
+    --output "$links/noise${share#*:}"
+done
 towers=(towers towers-elaborate towers-anchor30 towers-slow towers-phrases)
-for run in {both,near,simple,sentences,phrases,phrases-simple,binary}:1 both:2 both:3 "${towers[@]/%/:1}"; do
+for run in {both,near,simple,sentences,phrases,phrases-simple,binary}:1 both:2 both:3 both:1:noise50 {both,phrases}:1:noise100 \
+  "${towers[@]/%/:1}"; do
   while [ "$(jobs -rp | wc -l)" -ge 4 ]; do wait -n; done
-  teach "${run%:*}" "${run#*:}" &
+  IFS=: read -r way seed noise <<< "$run"
+  teach "$way" "$seed" "$noise" &
 done
 wait
 python benchmarks/inject.py --merge "$links/injected-$encoder"-*.json
 python benchmarks/two_towers.py "$encoder" "${towers[@]/#/injected-$encoder-}"
-likewise experiment benchmarks/experiments/paraphrase-{1k-,checkpoints-,,mnli-,qqp-,single-}"$encoder".toml \
+likewise experiment benchmarks/experiments/paraphrase-{1k-,checkpoints-,noise-,,mnli-,qqp-,single-}"$encoder".toml \
   --precision bf16 --workers "$workers" --summary benchmarks/results
 python benchmarks/tables.py

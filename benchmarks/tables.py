@@ -27,6 +27,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "injected-tasks": phrases.injected_tasks,
     "injected-ways": phrases.injected_ways,
     "injected-checkpoints": phrases.injected_checkpoints,
+    "injected-noise": phrases.injected_noise,
     "two-towers": phrases.two_towers,
     "injection": phrases.injection,
     "label-speed": speed.label_speed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -160,6 +161,11 @@ def here(tmp_path, monkeypatch, capsys):
         return code, said.out + said.err
 
     return run
+
+
+def heed_interrupts() -> None:
+    """For a process that will be interrupted: where tests run in the background SIGINT is ignored by all."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def follow_card(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

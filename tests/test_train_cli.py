@@ -20,6 +20,7 @@ from likewise.recipes.plans import frozen_plan_lines
 from likewise.recipes.reading import read_recipe
 from likewise.recipes.stages import StageData
 from likewise.records import Record
+from tests.conftest import heed_interrupts
 
 LIKEWISE = [sys.executable, "-m", "likewise"]
 GO_ON = "interrupted; nothing before the last checkpoint is lost: repeat the command with --resume"
@@ -27,7 +28,14 @@ GO_ON = "interrupted; nothing before the last checkpoint is lost: repeat the com
 
 def interrupt(command, ready, folder) -> tuple[int, str]:
     """Press Ctrl-C in a real process as soon as it is `ready`; its exit code and what it said."""
-    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    )
     deadline = time.monotonic() + 120
     while not ready():
         assert process.poll() is None, process.stderr.read()

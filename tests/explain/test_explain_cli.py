@@ -12,6 +12,7 @@ import time
 import pytest
 
 from likewise.data.links import read_links
+from tests.conftest import heed_interrupts
 
 PAIR = ("The old man plays guitar in the park.", "A woman reads one book near the river.")
 
@@ -283,7 +284,7 @@ def test_an_interrupt_leaves_no_file(tiny_encoder, tmp_path):
     ]
     process = subprocess.Popen(
         [*command, "--model", str(tiny_encoder), "--device", "cpu"],
-        cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts,
     )  # fmt: skip
     deadline = time.monotonic() + 120
     while not list(tmp_path.glob(".x.jsonl.*.partial")) and time.monotonic() < deadline:
