@@ -112,7 +112,8 @@ def test_experiment_cell_that_does_not_fit_the_gpu_says_what_to_do(files, tmp_pa
     def full(*arguments, **options):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("likewise.recipes.run.run_recipe", full)
+    # Not run_recipe itself: whoever is first imported meanwhile would keep the name for good.
+    monkeypatch.setattr("likewise.recipes.run._run_in", full)
     with pytest.raises(EvaluationError, match="no memory left; run fewer cells side by side"):
         likewise.experiment(files, tmp_path / "out", device="cpu")
 
