@@ -26,6 +26,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "injected-sizes": phrases.injected_sizes,
     "injected-tasks": phrases.injected_tasks,
     "injected-ways": phrases.injected_ways,
+    "joint-targets": phrases.joint_targets,
     "injected-checkpoints": phrases.injected_checkpoints,
     "injected-noise": phrases.injected_noise,
     "two-towers": phrases.two_towers,

@@ -114,6 +114,23 @@ def test_numbers_come_on_their_own_scale_everywhere(tiny_encoder, tmp_path):
     np.testing.assert_allclose(answers, model.outputs(asked)[:, 0], atol=1e-5)
 
 
+@pytest.mark.parametrize(("lo", "step"), [(0, 1), (500, 100)])
+def test_where_a_scale_lies_and_how_wide_it_is_changes_nothing(tiny_encoder, tmp_path, lo, step):
+    """A head that starts at 0 with a small rate would learn where ratings lie before anything else."""
+    file = tmp_path / "pairs.csv"
+    rows = [f"a {x},the {y},{lo + step * (4 if x < y else 1)}" for x in ANIMALS for y in ANIMALS]
+    file.write_text("text_a,text_b,same\n" + "\n".join(rows) + "\n")
+    relation = {"lo": lo, "hi": lo + 5 * step, "step": step}
+    model = run(tmp_path, recipe(tiny_encoder, file, relation, epochs=2, learning_rate=1e-4))
+    found = (model.score([("a dog", "the cat"), ("a cat", "the dog")])["same"] - lo) / step
+    assert found.min() > 1.5
+    assert found.max() < 3.5
+    raw = run(
+        tmp_path, recipe(tiny_encoder, file, relation, epochs=2, learning_rate=1e-4, targets="raw"), "raw"
+    )
+    assert ((raw.score([("a dog", "the cat")])["same"] - lo) / step).max() < 1.0
+
+
 def test_single_texts_are_read_where_a_row_holds_one(tiny_encoder, tmp_path, monkeypatch):
     file = tmp_path / "texts.csv"
     rows = [f"the {x} {v},{'yes' if v == 'runs' else 'no'}" for x in ANIMALS for v in ("runs", "sleeps")] * 3
@@ -180,7 +197,8 @@ def test_single_texts_are_scored_on_the_command_line(rated_texts, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("texts", "said"), [(("a dog", "a cat"), "reads one text"), (("text.csv",), "no such file")]
+    ("texts", "said"),
+    [(("a dog", "a cat"), "reads one text"), (("text.csv",), "no such file"), (("",), "is empty")],
 )
 def test_what_a_model_of_single_texts_cannot_score(rated_texts, texts, said):
     result = call("score", *texts, "--model", rated_texts / "model")
@@ -188,9 +206,25 @@ def test_what_a_model_of_single_texts_cannot_score(rated_texts, texts, said):
     assert said in f"{result.output} {result.exception}"
 
 
-def test_a_joint_model_says_that_it_explains_nothing(trained):
+def test_a_joint_model_says_that_it_explains_and_encodes_nothing(trained):
+    model = likewise.load(trained / "model", device="cpu")
     with pytest.raises(UsageError, match="explain with an encoder"):
-        likewise.load(trained / "model", device="cpu").explain("a dog", "a cat")
+        model.explain("a dog", "a cat")
+    with pytest.raises(UsageError, match="encode with an encoder"):
+        model.encode(["a dog"])
+
+
+def test_a_fine_tuned_model_may_be_fine_tuned_on_something_else(rated_texts, tmp_path):
+    document = recipe(rated_texts / "model", pairs_table(tmp_path), CLASSES, max_steps=1)
+    assert run(tmp_path, document).score([("a dog", "a cat")])["same"][0] in ("no", "yes")
+
+
+def test_texts_may_come_as_a_series(rated_texts):
+    import pandas as pd
+
+    model = likewise.load(rated_texts / "model", device="cpu")
+    texts = ["the dog runs", "the dog sleeps"]
+    np.testing.assert_allclose(model.score(pd.Series(texts))["same"], model.score(texts)["same"])
 
 
 def test_the_card_of_a_joint_model_is_right(trained, monkeypatch):
@@ -246,7 +280,7 @@ def test_of_two_long_texts_the_longer_is_cut(tiny_encoder):
     assert tokens[:4] == ["[CLS]", "a", "dog", "[SEP]"]
 
 
-@pytest.mark.parametrize(("values", "hinted"), [((0, 1), True), ((0, 3), False)])
+@pytest.mark.parametrize(("values", "hinted"), [((0, 1), True), ((0, 2), True), ((0, 3), False)])
 def test_numbers_that_look_like_labels_are_pointed_out(tiny_encoder, tmp_path, values, hinted):
     file = tmp_path / "pairs.csv"
     rows = [f"a {x},the {y},{values[x < y]}" for x in ANIMALS for y in ANIMALS]

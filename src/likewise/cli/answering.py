@@ -26,7 +26,8 @@ def names_file(text: str) -> bool:
     """Whether an argument is a file, there or mistyped, or - for standard input, rather than a text."""
     from likewise.data.tables import is_table_name
 
-    return text == "-" or is_table_name(text) or (len(text) < 256 and Path(text).exists())
+    there = bool(text.strip()) and len(text) < 256 and Path(text).exists()
+    return text == "-" or is_table_name(text) or there
 
 
 def first_rows(table: Table) -> tuple[list[Row], Iterator[Row]]:

@@ -149,6 +149,7 @@ def _text_columns(table: Table, columns: tuple[str | None, str | None], *, singl
     from likewise.data.columns import find_text_column, find_text_columns
 
     if single:
+        note("the model reads single texts")
         place = find_text_column(table.columns, columns[0], source=table.name)
         note(f"{table.name}: texts from column {place!r}")
         return (place,)

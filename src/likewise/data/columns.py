@@ -75,10 +75,12 @@ def find_text_columns(
     raise DataError([_no_couple(columns, source)])
 
 
-def find_text_column(columns: Sequence[str], text: str | None = None, *, source: str = "table") -> str:
-    """The one text column: the one named, a well-known name, or the only column there is."""
+def find_text_column(
+    columns: Sequence[str], text: str | None = None, *, source: str = "table", option: str = "--text-a"
+) -> str:
+    """The one text column: the one named by `option`, a well-known name, or the only column there is."""
     if text is not None and text not in columns:
-        raise DataError([missing_column(text, columns, source, "name an existing column by --text-a NAME")])
+        raise DataError([missing_column(text, columns, source, f"name an existing column by {option} NAME")])
     if text is not None:
         return text
     by_name = {column.casefold(): column for column in reversed(columns)}
@@ -88,7 +90,7 @@ def find_text_column(columns: Sequence[str], text: str | None = None, *, source:
     if len(columns) == 1:
         return columns[0]
     found = f"no column is known to hold the text; columns: {', '.join(columns)}"
-    raise DataError([Problem(source, found, "name it: --text-a NAME")])
+    raise DataError([Problem(source, found, f"name it: {option} NAME")])
 
 
 def find_any_texts(
@@ -103,8 +105,9 @@ def find_any_texts(
         try:
             return (find_text_column(columns, text_a, source=source),)
         except DataError:
-            pass
-        raise
+            found = f"no column is known to hold a text; columns: {', '.join(columns)}"
+            remedy = "name them: --text-a NAME for single texts, --text-a NAME --text-b NAME for pairs"
+            raise DataError([Problem(source, found, remedy)]) from None
 
 
 def missing_column(name: str, columns: Sequence[str], source: str, remedy: str) -> Problem:

@@ -1,7 +1,8 @@
 """Fine-tuning of a joint encoder: one text, or two read as one input, and one relation answered.
 
     [CLS] a [SEP] b [SEP] → transformer → its own pooling of the first piece → Linear
-    graded relation    one output, squared error on the relation's own scale
+    graded relation    one output, squared error; ratings are learnt in units of their spread around their
+                       mean, and the last layer is put back on the relation's own scale afterwards
     labels             one output per label, cross-entropy
 
 The network is transformers' stock sequence classifier, so what is saved loads with `CrossEncoder` and with
@@ -43,6 +44,10 @@ class JointModel(nn.Module):
         self.encoder: Any = encoder
         self.tokenizer, self.relation = tokenizer, relation
         self.texts, self.max_length = texts, max_length
+        self.centre: Tensor
+        self.spread: Tensor
+        self.register_buffer("centre", torch.zeros(()))
+        self.register_buffer("spread", torch.ones(()))
 
     @property
     def relations(self) -> tuple[Relation, ...]:
@@ -58,8 +63,24 @@ class JointModel(nn.Module):
         """The loss of a step."""
         found = self.encoder(**inputs).logits.float()
         if self.relation.kind == "graded":
-            return {"loss": functional.mse_loss(found[:, 0], targets)}
+            return {"loss": functional.mse_loss(found[:, 0], (targets - self.centre) / self.spread)}
         return {"loss": functional.cross_entropy(found, targets.long())}
+
+    def standardise(self, ratings: Sequence[float]) -> None:
+        """Learn these ratings around their mean: a head that starts at 0 would first learn where they lie."""
+        self.centre.fill_(float(np.mean(ratings)))
+        self.spread.fill_(float(np.std(ratings)) or 1.0)
+
+    @torch.no_grad()
+    def settle(self) -> None:
+        """Put the last layer on the relation's own scale, so that anyone's code answers on it."""
+        if self.relation.kind != "graded":
+            return
+        last = [m for m in self.encoder.modules() if isinstance(m, nn.Linear) and m.out_features == 1][-1]
+        last.weight.mul_(self.spread)
+        last.bias.mul_(self.spread).add_(self.centre)
+        self.centre.fill_(0.0)
+        self.spread.fill_(1.0)
 
     def target(self, value: object) -> float:
         """A gold value as the loss reads it: a number on its scale, or the number of its label."""
@@ -102,7 +123,8 @@ class JointModel(nn.Module):
         for batch in token_budget_batches(lengths, budget=token_budget):
             padded = {name: x.to(self.device) for name, x in self.batch([inputs[i] for i in batch]).items()}
             with torch.autocast(**autocast_settings(precision, str(self.device))):
-                found[batch] = self.encoder(**padded).logits.float().cpu().numpy()
+                logits = self.encoder(**padded).logits.float()
+            found[batch] = (logits * self.spread + self.centre).cpu().numpy()
             if progress is not None:
                 progress(len(batch))
         return found
@@ -129,6 +151,7 @@ def load_joint(
         "id2label": dict(enumerate(labels)),
         "label2id": {label: number for number, label in enumerate(labels)},
         "use_safetensors": True,
+        "ignore_mismatched_sizes": True,  # a head for other labels is begun anew
         "trust_remote_code": False,
     }
     tokenizer = loading(where, lambda: AutoTokenizer.from_pretrained(where, trust_remote_code=False))

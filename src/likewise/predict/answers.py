@@ -94,6 +94,7 @@ def as_pairs(pairs: Any, *, text_a: str | None = None, text_b: str | None = None
 
 def as_texts(texts: Any, *, text: str | None = None) -> list[str]:
     """Single texts from a list of them, or from anything `data.read` takes that has a column of texts."""
+    texts = texts.tolist() if hasattr(texts, "tolist") else texts  # a pandas Series, an array
     if isinstance(texts, list | tuple) and all(isinstance(one, str) for one in texts):
         return list(texts)
     from likewise.data import read

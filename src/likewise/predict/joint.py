@@ -110,6 +110,13 @@ class JointPredictor:
             raise UsageError(f"this model was fine-tuned on the labels of {own.name!r} and answers no others")
         return own
 
+    def encode(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: what it reads has no vector to be compared by."""
+        raise UsageError(
+            "a fine-tuned transformer answers one relation and has no vectors of texts: "
+            "encode with an encoder (likewise.load('default'))"
+        )
+
     def explain(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: phrases of a joint encoding have no vectors of their own to compare."""
         raise UsageError(

@@ -62,11 +62,12 @@ def joint_plan_lines(
 
 
 def _perhaps_labels(relation: Relation, data: StageData) -> list[str]:
-    """A hint where numbers look like labels: most tables of 0 and 1 mean no and yes."""
+    """A hint where numbers look like labels: 0 and 1 mostly mean no and yes, 0 to 2 the classes of NLI."""
     values = {record.values.get(relation.name) for record in data.train} - {None}
-    if relation.kind != "graded" or not values <= {0, 1}:
+    if relation.kind != "graded" or not values <= {0, 1, 2}:
         return []
-    return [f"  only 0 and 1 occur, read as a scale; as labels: --relation {relation.name}:classes"]
+    found = ", ".join(f"{value:g}" for value in sorted(map(float, map(str, values))))
+    return [f"  only {found} occur, read as a scale; as labels: --relation {relation.name}:classes"]
 
 
 def run_joint(
@@ -76,6 +77,8 @@ def run_joint(
     from likewise.training.fit import fit
 
     model = start_joint(recipe, stage, data, device=context.device)
+    if model.relation.kind == "graded" and stage.targets == "standardised":
+        model.standardise([model.target(value) for value in _values(data.train, model.relation)])
     for line in joint_plan_lines(recipe, 0, stage, model, data):
         context.tell(line)
     report = fit(
@@ -89,6 +92,7 @@ def run_joint(
         resumable=place.resumable,
         **place.options(0),
     )
+    model.settle()
     return model, [stage_report(stage.name or "stage 0", report, data)]
 
 
@@ -96,8 +100,8 @@ def _measured_by(
     stage: JointStageSpec, sets: Sequence[DevSet], relation: Relation, context: RunContext
 ) -> Callable[[JointModel], dict[str, float]] | None:
     """What looks at dev; rows that tell no model from another are refused where dev selects, else left."""
-    rated = [DevSet(entry.name, _rated(entry, relation)) for entry in sets]
-    useful = [entry for entry in rated if tells_models_apart(relation.metric, _gold(entry, relation))]
+    rated = [DevSet(entry.name, _rated(entry.records, relation)) for entry in sets]
+    useful = [one for one in rated if tells_models_apart(relation.metric, _values(one.records, relation))]
     if useful or not sets:
         return joint_scorer(useful, relation, precision=context.precision) if useful else None
     names = ", ".join(entry.name for entry in sets)
@@ -109,12 +113,12 @@ def _measured_by(
     return None
 
 
-def _rated(entry: DevSet, relation: Relation) -> list[Record]:
-    return [record for record in entry.records if record.values.get(relation.name) is not None]
+def _rated(records: Sequence[Record], relation: Relation) -> list[Record]:
+    return [record for record in records if record.values.get(relation.name) is not None]
 
 
-def _gold(entry: DevSet, relation: Relation) -> list[object]:
-    return [record.values[relation.name] for record in entry.records]
+def _values(records: Sequence[Record], relation: Relation) -> list[object]:
+    return [record.values[relation.name] for record in _rated(records, relation)]
 
 
 def joint_scorer(
@@ -130,7 +134,7 @@ def joint_scorer(
             found = predictor.answers([record.texts for record in entry.records])
             name = f"{relation.metric} {relation.name} {entry.name}"
             try:
-                numbers[name] = compute(relation.metric, _gold(entry, relation), found)  # type: ignore[arg-type]
+                numbers[name] = compute(relation.metric, _values(entry.records, relation), found)  # type: ignore[arg-type]
             except EvaluationError:
                 numbers[name] = WORST
         model.train(training)

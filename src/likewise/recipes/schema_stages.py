@@ -170,6 +170,10 @@ class JointStageSpec(TrainedStageSpec):
         default=None, gt=0, description="so many training rows, drawn by the recipe's seed; all if empty"
     )
     max_length: int = Field(default=128, gt=2, description="pieces; longer rows are cut")
+    targets: Literal["standardised", "raw"] = Field(
+        default="standardised",
+        description="ratings around their mean in units of their spread, or as they are (seed 003's script)",
+    )
     dev_share: float = Field(
         default=0.1, ge=0, lt=1, description="share of data split off where no dev is given; 0: none"
     )

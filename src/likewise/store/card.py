@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from likewise.records import Relation
+from likewise.wording import counted
 
 _PAIR = 'score([("first text", "second text")])'
 
@@ -88,11 +89,13 @@ def _row(relation: Relation, source: Mapping[str, str]) -> str:
 def _stages(document: Mapping[str, Any]) -> list[str]:
     lines = []
     recipe = document.get("recipe", {}).get("stage", [])
+    single = "labels" in document or document.get("joint", {}).get("texts") == 1
+    row = "text" if single else "pair"
     for number, stage in enumerate(document.get("stages", [])):
         selects = number >= len(recipe) or recipe[number].get("select", True)
         best = stage.get("best_value")
         lines.append(
-            f"- stage `{stage['name']}`: {stage['pairs']:,} pairs, {stage['steps']:,} steps"
+            f"- stage `{stage['name']}`: {counted(stage['pairs'], row)}, {counted(stage['steps'], 'step')}"
             + (f", best dev score {best:.4f} at step {stage['best_step']:,}" if best is not None else "")
             + (", the last step kept" if best is not None and not selects else "")
         )
@@ -106,6 +109,8 @@ def _how_it_loads(document: Mapping[str, Any]) -> str:
         return f"Holds layers only: load it with the encoder `{name}`, likewise.load(folder, encoder=…)."
     if document.get("recipe", {}).get("encoder", {}).get("peepholes"):
         return "Its LSTM has peepholes, which sentence-transformers does not know: load it with likewise."
+    if document.get("joint", {}).get("texts") == 1:
+        return 'Loads with transformers too: `pipeline("text-classification", model=folder)`.'
     if "joint" in document:
         return "Loads with `CrossEncoder` and with transformers' `AutoModelForSequenceClassification` too."
     return "Loads with `SentenceTransformer` too: heads in `likewise/` are ignored there, and lost on saving."
