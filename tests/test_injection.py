@@ -255,8 +255,6 @@ def test_cosine_features_tell_paraphrases_from_all_others(joiner, encoder):
     wanted = functional.cross_entropy(found["phrases"], (batch["phrase_labels"] != PARAPHRASE).long())
     wanted = wanted + functional.cross_entropy(found["sentences"], batch["sentence_labels"])
     torch.testing.assert_close(found["loss"], wanted)
-    with pytest.raises(UsageError, match="cosine features are for texts that are encoded apart"):
-        InjectionModel(encoder, features="cosine")
 
 
 def test_elaborate_features_of_one_phrase_pair_by_hand(joiner, encoder):
@@ -291,11 +289,6 @@ def test_ablations_have_the_heads_they_name(joiner, encoder, learns, heads, clas
     found = phrase_accuracy(model, rows, joiner)
     assert ("sentences" in found) == ("sentences" in heads)
     assert ("phrases random" in found) == (learns in ("both", "phrases"))
-
-
-def test_simple_features_of_two_towers_are_refused(encoder):
-    with pytest.raises(UsageError, match="encoded apart"):
-        InjectionModel(encoder, two_tower=True, features="simple")
 
 
 def test_inputs_are_no_longer_than_the_transformer_reads(encoder):

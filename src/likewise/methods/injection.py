@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from likewise.encoders.sentence import embedding_width, readable_length
-from likewise.errors import ModelError, UsageError
+from likewise.errors import ModelError
 from likewise.losses import anchored
 
 if TYPE_CHECKING:
@@ -57,16 +57,6 @@ class InjectionModel(nn.Module):
         max_length: int = 128,
     ) -> None:
         super().__init__()
-        if two_tower and features == "simple":
-            raise UsageError(
-                "simple features of texts that were encoded apart cannot say how the two relate: "
-                'take features = "cosine" or "elaborate", or encode both together (two_tower = false)'
-            )
-        if features == "cosine" and not two_tower:
-            raise UsageError(
-                "cosine features are for texts that are encoded apart (two_tower = true); "
-                'a joint encoding takes features = "elaborate" or "simple"'
-            )
         self.encoder, self.learns, self.features, self.two_tower = encoder, learns, features, two_tower
         transformer = getattr(encoder[0], "auto_model", None)
         if transformer is None:
