@@ -34,6 +34,6 @@ done
 wait
 python benchmarks/inject.py --merge "$links/injected-$encoder"-*.json
 python benchmarks/two_towers.py "$encoder" "${towers[@]/#/injected-$encoder-}"
-likewise experiment benchmarks/experiments/paraphrase-{1k-,checkpoints-,noise-,targets-,,mnli-,qqp-,single-}"$encoder".toml \
+likewise experiment benchmarks/experiments/paraphrase-{1k-,epochs-,checkpoints-,noise-,targets-,,mnli-,qqp-,single-}"$encoder".toml \
   --precision bf16 --workers "$workers" --summary benchmarks/results
 python benchmarks/tables.py

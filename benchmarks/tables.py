@@ -23,6 +23,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "described": relations.described,
     "explaining": phrases.explaining,
     "headline": regression.headline,
+    "injected-epochs": phrases.injected_epochs,
+    "injected-features": phrases.injected_features,
     "injected-sizes": phrases.injected_sizes,
     "injected-tasks": phrases.injected_tasks,
     "injected-ways": phrases.injected_ways,

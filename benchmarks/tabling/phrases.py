@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from typing import Any
 
 from tabling.common import is_there, markdown, published_rows, read, spread
@@ -131,8 +132,8 @@ def phrases_first() -> str:
     for encoder, shown in (("minilm", "all-MiniLM-L6-v2"), ("mpnet", "all-mpnet-base-v2")):
         means = {s["setting"]: s["mean"] for s in read(f"paraphrase-1k-{encoder}")["settings"]}
         before, after = means["as it is"], means["sentences and phrases"]
-        rows.append([shown, f"{before['MRPC']:.1f} → **{after['MRPC']:.1f}**"])
-    return markdown(["encoder", "MRPC, F1"], rows)
+        rows.append([shown, *(f"{before[task]:.1f} → **{after[task]:.1f}**" for task in ("MRPC", "STS-B"))])
+    return markdown(["encoder", "MRPC, F1", "STS-B, Pearson × 100"], rows)
 
 
 def joint_targets() -> str:
@@ -147,19 +148,43 @@ def joint_targets() -> str:
 
 
 def injected_ways() -> str:
-    """Ways of teaching against each other, 1,000 pairs; * where Welch's p, Holm over all, is below .05."""
+    """Ways of teaching against each other, 1,000 pairs."""
+    tasks = [
+        (f"paraphrase-1k-{encoder}", column, f"{column}, {encoder}")
+        for encoder in ("minilm", "mpnet")
+        for column in ("MRPC", "STS-B")
+    ]
+    return _against_each_other(WAYS_COMPARED, tasks)
+
+
+def injected_features() -> str:
+    """Elaborate against simple features, all rows of a task: Tables 6 and 7."""
+    tasks = [
+        (f"{stem}-{encoder}", column, f"{column}, {encoder}")
+        for encoder in ("minilm", "mpnet")
+        for stem, column in (
+            ("paraphrase", "MRPC"),
+            ("paraphrase", "STS-B"),
+            ("paraphrase", "RTE"),
+            ("paraphrase-mnli", "MNLI"),
+        )
+    ]
+    return _against_each_other([("sentences and phrases", "simple features")], tasks)
+
+
+def _against_each_other(ways: Sequence[tuple[str, str]], tasks: Sequence[tuple[str, str, str]]) -> str:
+    """One way minus another, per (experiment, column, title); *: Welch's p, Holm over all, below .05."""
     from likewise.evaluation.significance import holm, welch
 
-    tasks = [(encoder, column) for encoder in ("minilm", "mpnet") for column in ("MRPC", "STS-B")]
     numbers = {
-        (encoder, setting["setting"], column): setting["numbers"][column]
-        for encoder, column in tasks
-        for setting in read(f"paraphrase-1k-{encoder}")["settings"]
+        (name, setting["setting"], column): setting["numbers"][column]
+        for name, column, _ in tasks
+        for setting in read(name)["settings"]
     }
     pairs = [
-        (numbers[encoder, one, column], numbers[encoder, other, column])
-        for one, other in WAYS_COMPARED
-        for encoder, column in tasks
+        (numbers[name, one, column], numbers[name, other, column])
+        for one, other in ways
+        for name, column, _ in tasks
     ]
     p = holm([welch(one, other).p for one, other in pairs])
     cells = [
@@ -168,9 +193,9 @@ def injected_ways() -> str:
     ]
     rows = [
         [one, other, *cells[number * len(tasks) : (number + 1) * len(tasks)]]
-        for number, (one, other) in enumerate(WAYS_COMPARED)
+        for number, (one, other) in enumerate(ways)
     ]
-    return markdown(["taught", "minus", *(f"{column}, {encoder}" for encoder, column in tasks)], rows)
+    return markdown(["taught", "minus", *(title for _, _, title in tasks)], rows)
 
 
 def injected_checkpoints() -> str:
@@ -237,25 +262,38 @@ def two_towers() -> str:
 
 def injected_sizes() -> str:
     """QQP by the number of training pairs: as it is, taught phrases before, what that gives."""
-    from likewise.evaluation.tables import p_value
-
     rows = []
     for encoder in ("minilm", "mpnet"):
         result = _if_there(f"paraphrase-qqp-{encoder}")
-        means = {(s["start"], s["setting"]): s for s in result["settings"]}
-        for compared in result["comparisons"]:
-            start, interval = compared["start"], compared["interval"]
-            rows.append(
-                [
-                    encoder,
-                    start,
-                    spread(means[start, result["baseline"]], "QQP"),
-                    spread(means[start, compared["setting"]], "QQP"),
-                    f"{-compared['difference']:+.2f}",
-                    f"{-interval[1]:+.2f} to {-interval[0]:+.2f}",
-                    p_value(compared["p"]),
-                ]
-            )
+        rows += [[encoder, c["start"], *_before_and_after(result, c)] for c in result["comparisons"]]
     rows += [["paper, BERT-base", *cells] for cells in published_rows("paraphrase-qqp").values()]
-    header = ["encoder", "training pairs", "as it is", "taught before", "gain", "95 % interval", "p"]
-    return markdown(header, rows)
+    return markdown(["encoder", "training pairs", *BEFORE_AND_AFTER], rows)
+
+
+def injected_epochs() -> str:
+    """1,000 pairs by how long they are fine-tuned on: as it is, taught phrases before, what that gives."""
+    rows = []
+    for encoder in ("minilm", "mpnet"):
+        result = read(f"paraphrase-epochs-{encoder}")
+        for column in ("MRPC", "STS-B"):
+            compared = [c for c in result["comparisons"] if c["column"] == column]
+            rows += [[encoder, column, c["start"], *_before_and_after(result, c)] for c in compared]
+    return markdown(["encoder", "task", "fine-tuned for", *BEFORE_AND_AFTER], rows)
+
+
+BEFORE_AND_AFTER = ("as it is", "taught before", "gain", "95 % interval", "p")
+
+
+def _before_and_after(result: dict[str, Any], compared: dict[str, Any]) -> list[str]:
+    """Means from one start without and with phrases, and their difference; p is Holm's over the columns."""
+    from likewise.evaluation.tables import p_value
+
+    settings = {(s["start"], s["setting"]): s for s in result["settings"]}
+    start, column, interval = compared["start"], compared["column"], compared["interval"]
+    return [
+        spread(settings[start, result["baseline"]], column),
+        spread(settings[start, compared["setting"]], column),
+        f"{-compared['difference']:+.2f}",
+        f"{-interval[1]:+.2f} to {-interval[0]:+.2f}",
+        p_value(compared["p_holm"]),
+    ]
