@@ -12,6 +12,7 @@ import torch
 from typer.testing import CliRunner
 
 import likewise
+from likewise.data import open_table
 from likewise.errors import DataError, RecipeError, UnknownNameError, UsageError
 from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
@@ -82,6 +83,30 @@ def test_the_second_text_is_read_too(trained):
     assert np.mean([x == y for x, y in zip(found, gold, strict=True)]) > 0.9
 
 
+def test_labels_of_pairs_come_with_their_probabilities(trained, tmp_path, here):
+    model = likewise.load(trained / "model", device="cpu")
+    asked = [("a dog sings", "the dog runs"), ("a dog sings", "the cat sleeps")]
+    scores = model.score(asked)
+    logits = model.outputs(asked)
+    expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(scores.probabilities["same"], expected, rtol=1e-5)
+    assert scores.chances(1) == {
+        "same": dict(zip(("no", "yes"), scores.probabilities["same"][1], strict=True))
+    }
+    code, said = here("score", *asked[0], "--model", trained / "model", "--json")
+    assert code == 0, said
+    found = json.JSONDecoder().raw_decode(said)[0]["relations"]["same"]
+    assert found["probabilities"] == pytest.approx(scores.chances(0)["same"], abs=1e-6)
+    code, said = here("score", *asked[0], "--model", trained / "model")
+    assert f"{found['value']} ({max(found['probabilities'].values()):.1%})" in said
+    (tmp_path / "pairs.csv").write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in asked))
+    code, said = here("score", "pairs.csv", "--model", trained / "model", "--output", "scored.csv")
+    assert code == 0, said
+    rows = [row.fields for row in open_table(tmp_path / "scored.csv")]
+    assert list(rows[0]) == ["a", "b", "same", "p(same=no)", "p(same=yes)"]
+    assert float(rows[1]["p(same=yes)"]) == pytest.approx(scores.chances(1)["same"]["yes"], abs=1e-6)
+
+
 def test_it_loads_as_a_cross_encoder_and_says_the_same(trained):
     from sentence_transformers import CrossEncoder
     from transformers import AutoModelForSequenceClassification
@@ -148,6 +173,10 @@ def test_single_texts_are_read_where_a_row_holds_one(tiny_encoder, tmp_path, mon
     assert model.classify(["the dog runs"]).best == ["yes"]
     assert model.score(["the dog runs"])["same"] == ["yes"]
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
+    suite = f'[[task]]\nname = "own"\nfile = {str(file)!r}\nrelation = "same:classes"\n'
+    (tmp_path / "suite.toml").write_text(suite)
+    result = likewise.evaluate(loaded, tmp_path / "suite.toml", log=False)
+    assert (result.tasks[0].metric, result.tasks[0].value) == ("accuracy", 100.0)
     follow_card(tmp_path / "model", monkeypatch)
     with pytest.raises(UsageError, match="answers no others"):
         classifier.classify("the dog", labels=["dog", "cat"])

@@ -271,3 +271,22 @@ def test_plan_over_a_frozen_encoder_is_said_in_the_singular():
     assert ": 1 translation in 2 languages (de en), " in said[0]
     assert "at most 1 epoch, " in said[1]
     assert ": 1 rated pair, beside 1 translation, dev " in said[2]
+
+
+def test_train_of_single_texts_says_who_learns_those(here, tmp_path):
+    (tmp_path / "my notes.csv").write_text("text,score\n" + "".join(f"note {n},{n % 5}\n" for n in range(24)))
+    code, said = here("train", "my notes.csv", "--output", "m")
+    assert code == 1
+    assert "only 'text' is known to hold texts" in said
+    assert "likewise train finetune --data 'my notes.csv'" in said
+
+
+@pytest.mark.parametrize("verb", [["pairs.csv"], ["finetune", "--data", "pairs.csv"]])
+def test_train_says_which_labels_it_leaves_out(here, tmp_path, tiny_encoder, verb, caplog):
+    rows = "".join(f"a dog {n},the cat {n},{n % 5},{('no', 'yes')[n % 2]},note {n}\n" for n in range(60))
+    (tmp_path / "pairs.csv").write_text(f"text_a,text_b,score,verdict,remark\n{rows}")
+    code, said = here("train", *verb, "--encoder", tiny_encoder, "--dry-run", "--device", "cpu")
+    assert code == 0, said
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "column 'verdict' (no, yes) is not learnt; if it is a label: --relation verdict:classes"
+    ]

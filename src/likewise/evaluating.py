@@ -32,7 +32,7 @@ def evaluate(
     *,
     source: str = "cosine",
     aggregation: str = "all",
-    metric: str = "spearman",
+    metric: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     device: str | None = None,
     precision: str = "fp32",
@@ -43,9 +43,11 @@ def evaluate(
     """Measure a model on a suite (`sts7`, or a FILE.toml of your own); the result carries its protocol.
 
     `source` is where scores come from: `cosine` of the vectors, or the model's `head`. A suite of texts to be
-    classified is answered by the matcher, and a joint encoder answers by its head whatever is asked.
+    classified is answered by the matcher, and a joint encoder answers by its head whatever is asked. `metric`
+    is for tasks that name none: if left out, their relation's own (spearman; accuracy for classes).
     """
     chosen = get_suite(suite) if isinstance(suite, str | Path) else suite
+    chosen = chosen if metric else chosen.with_default_metrics()
     predictor = _opened(model, chosen, device, precision)
     shared: dict[str, Any] = {
         "data_dir": data_dir,
@@ -57,7 +59,7 @@ def evaluate(
         return _evaluate_classes(predictor, chosen, aggregation, **shared)
     if isinstance(predictor, JointPredictor):
         return _evaluate_joint(predictor, chosen, aggregation, metric, **shared)
-    protocol = Protocol(metric=metric, aggregation=aggregation, source=source)  # type: ignore[arg-type]
+    protocol = Protocol(metric=metric or "spearman", aggregation=aggregation, source=source)  # type: ignore[arg-type]
 
     folder = None if data_dir is None else Path(data_dir)
     chosen, left_out = chosen.answerable([relation.name for relation in predictor.relations], source)
@@ -105,7 +107,7 @@ def _evaluate_joint(
     predictor: JointPredictor,
     suite: Suite,
     aggregation: str,
-    metric: str,
+    metric: str | None,
     *,
     data_dir: Any,
     keep_predictions: bool,
@@ -128,8 +130,7 @@ def _evaluate_joint(
         found = predictor.answers(rows, progress=progress)
         return np.asarray(found, dtype=object) if isinstance(found, list) else found
 
-    # Asked by name, a task without a metric of its own is measured by the relation's.
-    fallback = predictor.model.relation.metric if suite.by_name else metric
+    fallback = metric or predictor.model.relation.metric
     protocol = Protocol(metric=fallback, aggregation=aggregation, source="head")  # type: ignore[arg-type]
     folder = None if data_dir is None else Path(data_dir)
     chosen = replace(suite, tasks=tuple(asked))

@@ -7,8 +7,9 @@ import itertools
 import pytest
 
 from likewise.data import TableWriter, open_table
-from likewise.data.splits import split_file
+from likewise.data.splits import split_file, split_rows
 from likewise.errors import UsageError
+from likewise.records import Record
 
 
 def write(path, rows):
@@ -58,3 +59,32 @@ def test_split_refuses_shares_that_leave_nothing(tmp_path):
     with pytest.raises(UsageError, match="leave nothing to train on"):
         split_file(path, tmp_path / "out", test=0.6, dev=0.5)
     assert not (tmp_path / "out").exists()
+
+
+def test_split_of_single_texts_says_which_column_they_are_in(tmp_path, here):
+    rows = "".join(f"note {n % 10},good\n" for n in range(40))
+    (tmp_path / "notes.csv").write_text(f"text,verdict\n{rows}")
+    code, said = here("data", "split", "notes.csv", "--output", "out")
+    assert code == 0, said
+    assert "single texts in text; of pairs name both columns: --text-a NAME --text-b NAME" in said
+    parts = [set((tmp_path / "out" / f"{part}.csv").read_text().split()) for part in ("train", "test")]
+    assert parts[0] & parts[1] == {"text,verdict", "note"}
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_label_is_never_split_off_whole(apart):
+    labels = ["rare", "seldom", "seldom", *["common"] * 37]
+    records = [
+        Record((f"left {n}" if apart else "the same text", f"right {n}"), {"verdict": label})
+        for n, label in enumerate(labels)
+    ]
+    for seed in range(40):
+        chosen, found_apart = split_rows(records, 0.5, seed)
+        assert found_apart == apart
+        assert len(chosen) == 20
+        assert {label for row, label in enumerate(labels) if row not in chosen} == set(labels)
+
+
+def test_a_part_is_split_off_even_where_no_label_comes_twice():
+    records = [Record((f"left {n}", f"right {n}"), {"verdict": f"label {n}"}) for n in range(20)]
+    assert len(split_rows(records, 0.5, 1)[0]) == 1

@@ -403,3 +403,24 @@ def test_suite_paraphrase_on_real_data(data_dir: Path) -> None:
     assert all(task.missing == 0 and task.interval is not None for task in result.tasks)
     assert 40 < result["QQP"].value < 60
     assert result.average is None
+
+
+@pytest.mark.parametrize(
+    ("header", "texts", "columns"),
+    [("text,verdict", 1, ""), ("a,b,verdict", 2, ""), ("a,b,verdict", 1, 'text_a = "a"\ntexts = 1')],
+)
+def test_suite_file_holds_as_many_texts_as_its_columns_say(tmp_path, header, texts, columns) -> None:
+    row = ",".join(["words"] * header.count(","))
+    (tmp_path / "rows.csv").write_text(f"{header}\n{row},yes\nother {row},no\n")
+    (tmp_path / "mine.toml").write_text(
+        f'[[task]]\nname = "mine"\nfile = "rows.csv"\nrelation = "verdict:classes"\n{columns}\n'
+    )
+    [task] = get_suite(tmp_path / "mine.toml").with_default_metrics().tasks
+    assert (task.texts, task.metric) == (texts, "accuracy")
+
+
+def test_suite_default_metrics_are_the_relations_own() -> None:
+    graded, named = Relation.graded("score", 0, 5), Relation.graded("closeness", 0, 5, metric="pearson")
+    tasks = [Task("a", relation=graded), Task("b", relation=named), Task("c", relation=graded, metric="mae")]
+    found = Suite("mine", (*tasks, Task("d", "sick", relation="entailment"))).with_default_metrics()
+    assert [task.metric for task in found.tasks] == ["spearman", "pearson", "mae", "accuracy"]

@@ -97,7 +97,7 @@ def check_source(
 
 @app.command("split")
 def split_source(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of rated pairs.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of rated pairs or single texts.")],
     output: Annotated[Path, typer.Option("--output", help="The folder for train, dev and test files.")],
     test: Annotated[float, typer.Option("--test", help="Share of the rows to test on.")] = 0.2,
     dev: Annotated[
@@ -114,11 +114,16 @@ def split_source(
     """
     parts = split_file(file, output, test=test, dev=dev, seed=seed, text_a=text_a, text_b=text_b)
     if as_json:
-        found = {n: {"file": p.file, "rows": p.rows, "apart": p.apart} for n, p in parts.items()}
+        found = {
+            n: {"file": p.file, "rows": p.rows, "apart": p.apart, "texts": p.texts} for n, p in parts.items()
+        }
         typer.echo(to_json(found, indent=2))
         return
     for part in parts.values():
         typer.echo(f"{part.file}: {counted(part.rows, 'row')}")
+    texts = parts["train"].texts
+    if len(texts) == 1:
+        typer.echo(f"{_texts_in(texts)}; of pairs name both columns: --text-a NAME --text-b NAME")
     if not all(part.apart for part in parts.values()):
         typer.echo(
             "note: most rows hang together through shared texts, so rows were drawn at random: "
@@ -222,8 +227,13 @@ def _show(report: CheckReport, console: Console) -> None:
 def _headline(report: CheckReport) -> str:
     lengths = report.length_range
     sizes = "" if lengths is None else f", {lengths[0]:,} to {lengths[2]:,} characters, median {lengths[1]:,}"
-    texts = f", texts in {' and '.join(report.texts)}" if report.texts else ""
+    texts = f", {_texts_in(report.texts)}" if report.texts else ""
     return f"{report.name}: {counted(report.rows, 'row')}{texts}{sizes}"
+
+
+def _texts_in(columns: Sequence[str]) -> str:
+    """Where the texts of a table stand."""
+    return f"single texts in {columns[0]}" if len(columns) == 1 else f"texts in {' and '.join(columns)}"
 
 
 def _describe_relation(summary: Summary) -> str:

@@ -32,8 +32,13 @@ def evaluate(
         str, typer.Option("--aggregation", help="Over subsets: all, mean or wmean.")
     ] = "all",
     metric: Annotated[
-        str, typer.Option("--metric", help="spearman, pearson, …, where a task names none.")
-    ] = "spearman",
+        str | None,
+        typer.Option(
+            "--metric",
+            help="spearman, pearson, f1, …, where a task names none. Left out: the relation's own, "
+            "spearman for numbers, accuracy for labels.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", help="Also write the result as JSON to this file.")
     ] = None,
@@ -61,7 +66,7 @@ def evaluate(
     from likewise.evaluation.suites import get_suite
 
     chosen = get_suite(suite)
-    Protocol(metric=metric, aggregation=aggregation, source=source)  # type: ignore[arg-type]
+    Protocol(metric=metric or "spearman", aggregation=aggregation, source=source)  # type: ignore[arg-type]
     results = []
     for model in models:
         with counting(f"evaluating {Path(model).name}", "texts", None) as advance:

@@ -85,10 +85,11 @@ def _score_texts(
     from likewise.records import nearest_labels
 
     scores = predictor.score([texts if len(texts) == 2 else texts[0]], relation=relation)
-    values = scores.rows()[0]
+    values, chances = scores.rows()[0], scores.chances(0)
     if as_json:
         relations = {
             r.name: {"value": values[r.name], "scale": r.scale, "source": scores.source[r.name]}
+            | ({"probabilities": chances[r.name]} if r.name in chances else {})
             for r in scores.relations
         }
         names = ("text_a", "text_b") if len(texts) == 2 else ("text",)
@@ -97,7 +98,7 @@ def _score_texts(
     width = max(len(r.name) for r in scores.relations)
     for r in scores.relations:
         value = values[r.name]
-        shown = value if isinstance(value, str) else f"{value:.3f}"
+        shown = f"{value} ({chances[r.name][value]:.1%})" if isinstance(value, str) else f"{value:.3f}"
         if r.kind == "ordered" and not isinstance(value, str):
             shown = f"{nearest_labels(r, np.array([value]))[0]} ({value:.2f} of {r.lo:g}..{r.hi:g})"
         line = f"{r.name:<{width}}  {shown}  on {r.scale}, from the {scores.source[r.name]}"
@@ -122,15 +123,25 @@ def _score_file(
     text_columns = _text_columns(table, columns, single=single)
     opened = first_rows(table)
     predictor = load()
-    names = answer_columns(
-        [r.name for r in predictor.relations if not relation or r.name in relation], table.columns
-    )
+    asked = [r for r in predictor.relations if not relation or r.name in relation]
+    # Labels without an order come with their probabilities.
+    labels = {r.name: r.labels for r in asked if r.kind == "classes"}
+    given = [
+        column
+        for r in asked
+        for column in [r.name, *(_chance_column(r.name, label) for label in labels.get(r.name, ()))]
+    ]
+    names = answer_columns(given, table.columns)
 
     def answer(window: list[Row]) -> Iterator[dict[str, object]]:
         rows = texts_of(window, text_columns)
-        asked = [text for (text,) in rows] if single else rows
-        for found in predictor.score(asked, relation=relation).rows():
-            yield {names[n]: v if isinstance(v, str) else round(v, 6) for n, v in found.items()}
+        scores = predictor.score([text for (text,) in rows] if single else rows, relation=relation)
+        for row, found in enumerate(scores.rows()):
+            answers: dict[str, float | str] = dict(found)
+            for name in labels:
+                shares = scores.chances(row)[name]
+                answers |= {_chance_column(name, label): share for label, share in shares.items()}
+            yield {names[n]: v if isinstance(v, str) else round(v, 6) for n, v in answers.items()}
 
     write_answers(
         name,
@@ -142,6 +153,11 @@ def _score_file(
         as_json=as_json,
         words=("scoring", "texts" if single else "pairs", "scored"),
     )
+
+
+def _chance_column(relation: str, label: str) -> str:
+    """The column of a label's probability."""
+    return f"p({relation}={label})"
 
 
 def _text_columns(table: Table, columns: tuple[str | None, str | None], *, single: bool) -> tuple[str, ...]:

@@ -31,12 +31,13 @@ def check(
     max_chars: int = MAX_CHARS,
     strict: bool = False,
     shown: int = 10,
-    pairs: bool = True,
+    pairs: bool | None = None,
 ) -> CheckReport:
     """Go through a source and collect every problem and warning, the first `shown` of each kind in words.
 
-    Relations that are not declared are inferred. `strict` makes conflicting ratings problems. Of a corpus of
-    translations or paraphrases it says which pairs are dropped on reading.
+    Relations that are not declared are inferred, and so is whether a row holds two texts or one
+    (`pairs=None`). `strict` makes conflicting ratings problems. Of a corpus of translations or paraphrases it
+    says which pairs are dropped on reading.
     """
     report = CheckReport(str(source) if isinstance(source, str | Path) else "rows", strict, shown)
     named = find_named_corpus(source, split)

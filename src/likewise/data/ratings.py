@@ -97,6 +97,16 @@ def find_relations(
     return [relation for relation in found if relation is not None]
 
 
+def find_label_columns(rows: Iterable[Row], columns: Sequence[str]) -> dict[str, list[str]]:
+    """Columns of words with so few of them that they may be labels somebody wants, by what they hold."""
+    profiles = _profile(rows, columns)
+    return {
+        column: sorted(profile.labels)
+        for column, profile in profiles.items()
+        if not profile.numbers and 2 <= len(profile.labels) <= min(_MOST_LABELS, profile.present // 2)
+    }
+
+
 def find_range(lo: float, hi: float) -> tuple[float, float]:
     """The narrowest conventional range that contains lo..hi, or else lo..hi rounded outward."""
     fits = [(low, high) for low, high in RANGES if low <= lo and hi <= high and (low >= 0 or lo < 0)]

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from likewise.data.catalogue import Corpus, Split, corpus_names, find_corpus
-from likewise.data.columns import find_text_column, find_text_columns, missing_column
+from likewise.data.columns import find_any_texts, find_text_column, find_text_columns, missing_column
 from likewise.data.corpora import corpus_table
 from likewise.data.ratings import find_relations
 from likewise.data.rows import Fail, Row, Table, refuse
@@ -84,7 +84,7 @@ def infer_relations(
     text_b: str | None = None,
     split: str | None = None,
     data_dir: str | Path | None = None,
-    pairs: bool = True,
+    pairs: bool | None = True,
 ) -> list[Relation]:
     """The relations of a source: the declared ones (`NAME:0..5`, `NAME:classes`), or all that are found."""
     opened = open_source(source, split=split, data_dir=data_dir)
@@ -99,11 +99,15 @@ class Opened:
     corpus: Corpus | None = None
     split: Split | None = None
 
-    def find_texts(self, text_a: str | None, text_b: str | None, *, pairs: bool = True) -> tuple[str, ...]:
-        """The text columns: two, or one if the table does not hold pairs."""
+    def find_texts(
+        self, text_a: str | None, text_b: str | None, *, pairs: bool | None = True
+    ) -> tuple[str, ...]:
+        """The text columns: two, or one if the table does not hold pairs; None: as its columns say."""
         columns, name = self.table.columns, self.table.name
         if self.corpus is not None and text_a is None and text_b is None:
             return self.corpus.texts
+        if pairs is None:
+            return find_any_texts(columns, text_a, text_b, source=name)
         if not pairs:
             return (find_text_column(columns, text_a, source=name),)
         return find_text_columns(columns, text_a, text_b, source=name)

@@ -7,6 +7,7 @@ caller is told.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from likewise.data.columns import find_text_columns
+from likewise.data.columns import find_any_texts
 from likewise.data.compression import split_endings
 from likewise.data.keys import text_key
 from likewise.data.rows import Row
@@ -31,15 +32,20 @@ FEWEST_TO_SPLIT = 10
 
 @dataclass(frozen=True, slots=True)
 class SplitPart:
-    """One file of a split: `apart` says that none of its texts stands in another part."""
+    """One file of a split: `apart` says that none of its texts, in columns `texts`, is in another part."""
 
     file: Path
     rows: int
     apart: bool
+    texts: tuple[str, ...]
 
 
 def split_rows(records: Sequence[Record], share: float, seed: int) -> tuple[set[int], bool]:
-    """Row numbers of a split-off part of about `share`, and whether no text of it stands among the rest."""
+    """Row numbers of a split-off part of about `share`, and whether no text of it stands among the rest.
+
+    The last rows of a label stay with the rest, as far as labels have more than one: what is split off should
+    hold none that could not be learnt.
+    """
     if len(records) < FEWEST_TO_SPLIT:
         raise DataError(
             f"{len(records)} pairs are too few to split off a dev set; name one in the recipe (stage.0.dev)"
@@ -48,14 +54,28 @@ def split_rows(records: Sequence[Record], share: float, seed: int) -> tuple[set[
     groups = text_groups(records)
     wanted = max(1, round(len(records) * share))
     if max(map(len, groups)) > _LARGEST_GROUP * len(records):
-        return set(rng.permutation(len(records))[:wanted].tolist()), False
+        groups, apart = [[row] for row in range(len(records))], False
+    else:
+        apart = True
+    left = Counter(label for record in records for label in _labels(record))
     chosen: set[int] = set()
-    for index in rng.permutation(len(groups)):
-        if len(chosen) + len(groups[index]) <= wanted or not chosen:
-            chosen.update(groups[index])
+    order = rng.permutation(len(groups))
+    for index in order:
+        group = groups[index]
+        taken = Counter(label for row in group for label in _labels(records[row]))
+        if any(left[label] == count for label, count in taken.items()):
+            continue
+        if len(chosen) + len(group) <= wanted or not chosen:
+            chosen.update(group)
+            left.subtract(taken)
         if len(chosen) >= wanted:
             break
-    return chosen, True
+    return chosen or set(groups[order[0]]), apart
+
+
+def _labels(record: Record) -> list[tuple[str, str]]:
+    """The relations that a row answers by a label, each with it."""
+    return [(name, value) for name, value in record.values.items() if isinstance(value, str)]
 
 
 def text_groups(records: Sequence[Record]) -> list[list[int]]:
@@ -99,7 +119,7 @@ def split_file(
         raise UsageError(f"shares test {test:g} and dev {dev:g} leave nothing to train on: give less")
     path, folder = Path(source), Path(output)
     table = open_table(path)
-    columns = find_text_columns(table.columns, text_a, text_b, source=path.name)
+    columns = find_any_texts(table.columns, text_a, text_b, source=path.name)
     records = [_texts_of(row, columns) for row in table]
     part, apart = _assign(records, {"test": test, "dev": dev}, seed)
     ending = "".join(split_endings(path))
@@ -114,7 +134,7 @@ def split_file(
             writers[part[number]].write_row(row.fields)
             counts[part[number]] += 1
     return {
-        name: SplitPart(folder / f"{name}{ending}", count, apart[name] if name in apart else True)
+        name: SplitPart(folder / f"{name}{ending}", count, apart.get(name, True), columns)
         for name, count in counts.items()
     }
 
@@ -135,6 +155,6 @@ def _assign(
     return part, apart
 
 
-def _texts_of(row: Row, columns: tuple[str, str]) -> Record:
+def _texts_of(row: Row, columns: Sequence[str]) -> Record:
     texts = (to_text(row.fields.get(name), column=name, source=row.source) for name in columns)
     return Record(tuple(texts), source=row.source)

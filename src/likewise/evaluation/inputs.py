@@ -66,7 +66,8 @@ def paired_labels(gold: Values, predicted: Values) -> tuple[Codes, Codes, list[A
         raise EvaluationError("there are no labels to compare")
     if (x.dtype.kind == "U") != (y.dtype.kind == "U"):
         raise EvaluationError(
-            f"gold labels such as {x[0].item()!r} and predictions such as {y[0].item()!r} cannot agree"
+            f"gold labels such as {x[0].item()!r} and predictions such as {y[0].item()!r} cannot agree; "
+            "labels come from a head (--source head), not from the cosine"
         )
     names, codes = np.unique(np.concatenate((x, y)), return_inverse=True)
     if y.dtype.kind == "f" and bool(np.any(y % 1 != 0)) and not np.isin(y, x).any():

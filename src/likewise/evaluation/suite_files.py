@@ -3,8 +3,8 @@
 ```toml
 name = "support"
 by_name = false                   # true: tasks whose relation a model has no head for are left out
-texts = 2                         # 1: texts that are classified, one a row; `text_a` names their column;
-                                  # a task may say its own
+texts = 2                         # 1: single texts, in column `text_a`; a task may say its own; left out:
+                                  # as the columns of each file say
 
 [[task]]
 name = "tickets"
@@ -13,7 +13,7 @@ text_a = "ticket"                 # text columns may be left out where they have
 text_b = "duplicate"
 relation = "similarity:0..5"      # or "follows:yes|no", "follows:classes" (labels as the file has them)
 column = "score"                  # may be left out where the relation's column has its name
-metric = "spearman"               # may be left out: the protocol's metric
+metric = "spearman"               # may be left out: --metric, or the relation's own (accuracy for classes)
 subsets = true                    # the file's column `subset` names parts to average over (mean, wmean)
 
 [[task]]
@@ -31,7 +31,8 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from likewise.data import infer_relations
+from likewise.data import find_corpus, infer_relations, open_table
+from likewise.data.columns import find_any_texts
 from likewise.documents import read_toml, validate
 from likewise.errors import LikewiseError
 from likewise.evaluation.metrics import METRICS
@@ -86,9 +87,15 @@ class _TaskSchema(BaseModel):
         )
         return replace(found, name=name)
 
-    def to_task(self, folder: Path, *, texts: int) -> Task:
-        """The task, with as many texts a row as it says itself or else its suite does."""
-        texts = self.texts or texts
+    def _count_texts(self, folder: Path) -> int:
+        if self.corpus is not None:
+            return len(find_corpus(self.corpus.partition("/")[0]).texts)
+        table = open_table(folder / (self.file or ""))
+        return len(find_any_texts(table.columns, self.text_a, self.text_b, source=table.name))
+
+    def to_task(self, folder: Path, *, texts: int | None) -> Task:
+        """The task, with as many texts a row as it says itself, or else its suite, or else its data."""
+        texts = self.texts or texts or self._count_texts(folder)
         subsets = self.subsets if isinstance(self.subsets, bool) else tuple(self.subsets)
         if self.corpus is not None:
             corpus, _, split = self.corpus.partition("/")
@@ -121,7 +128,7 @@ class _SuiteSchema(BaseModel):
     task: Annotated[list[_TaskSchema], Field(min_length=1)]
     name: Text | None = None
     by_name: bool = False
-    texts: Annotated[int, Field(ge=1, le=2)] = 2
+    texts: Annotated[int, Field(ge=1, le=2)] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -49,6 +49,11 @@ class Suite:
         """1 if every task is about single texts that are classified, 2 if some or all are about pairs."""
         return max(task.texts for task in self.tasks)
 
+    def with_default_metrics(self) -> Suite:
+        """The same, every task that names no metric with its relation's own."""
+        tasks = (replace(task, metric=task.metric or task.default_metric) for task in self.tasks)
+        return replace(self, tasks=tuple(tasks))
+
     def answerable(self, relations: Sequence[str], source: str) -> tuple[Suite, tuple[str, ...]]:
         """The part of a suite asked by name that can be answered, and the names of the other tasks.
 

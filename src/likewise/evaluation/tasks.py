@@ -57,6 +57,12 @@ class Task:
         return next(one for one in find_corpus(self.corpus).relations if one.name == self.relation)
 
     @property
+    def default_metric(self) -> str:
+        """What measures the relation where nobody says: its own metric, if what it is can be known."""
+        known = [self.relation] if isinstance(self.relation, Relation) else find_corpus(self.corpus).relations
+        return next((one.metric for one in known if one.name == self.relation_name), "")
+
+    @property
     def relation_name(self) -> str:
         """The name under which records hold the gold value."""
         return self.relation if isinstance(self.relation, str) else self.relation.name

@@ -287,16 +287,22 @@ class PairModel(nn.Module):
         vectors = self.encode_chunks([inputs])
         return {name: vectors[row : row + 1] for row, name in enumerate(names)}
 
-    @torch.inference_mode()
     def answer(
         self, objective: Objective, u: Tensor, v: Tensor, *, description: Tensor | None = None
     ) -> NDArray[np.float64] | list[str]:
         """Reported values for pairs of vectors: numbers on the relation's scale, or labels."""
+        return objective.codec().decode(self.readings(objective, u, v, description=description))
+
+    @torch.inference_mode()
+    def readings(
+        self, objective: Objective, u: Tensor, v: Tensor, *, description: Tensor | None = None
+    ) -> NDArray[np.float64]:
+        """What a head says of pairs of vectors, not yet on the relation's scale; of labels their logits."""
         head = self.heads[objective.head_key]
         if not isinstance(head, Head):
             raise ModelError(f"{objective.head_key} is not a head")
         read = head.read(self.output(objective, u, v, description=description))
-        return objective.codec().decode(read.float().cpu().numpy())
+        return read.double().cpu().numpy()
 
 
 def objective_source(objective: Objective) -> str:

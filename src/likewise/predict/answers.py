@@ -18,14 +18,22 @@ Probabilities = NDArray[np.float64]
 
 
 class Scores(Mapping[str, "Numbers | list[str]"]):
-    """Answers by relation, one per pair in the order given: numbers on the relation's scale, or labels."""
+    """Answers by relation, one per pair in the order given: numbers on the relation's scale, or labels.
+
+    `probabilities` has, for every relation answered by a label, those of its labels, N×C in their order.
+    """
 
     def __init__(
-        self, answers: dict[str, Numbers | list[str]], relations: Sequence[Relation], source: dict[str, str]
+        self,
+        answers: dict[str, Numbers | list[str]],
+        relations: Sequence[Relation],
+        source: dict[str, str],
+        probabilities: Mapping[str, Probabilities] | None = None,
     ) -> None:
         self._answers = answers
         self.relations = tuple(relations)
         self.source = source
+        self.probabilities = dict(probabilities or {})
 
     def __getitem__(self, name: str) -> Numbers | list[str]:
         if name not in self._answers:
@@ -47,6 +55,14 @@ class Scores(Mapping[str, "Numbers | list[str]"]):
             more = ", …" if len(self[relation.name]) > 6 else ""
             parts.append(f"{relation.name} ({relation.scale}): [{', '.join(map(str, values))}{more}]")
         return "Scores(" + "; ".join(parts) + ")"
+
+    def chances(self, row: int) -> dict[str, dict[str, float]]:
+        """The probabilities of one pair's labels, by relation and label."""
+        return {
+            r.name: dict(zip(r.labels, map(float, self.probabilities[r.name][row]), strict=True))
+            for r in self.relations
+            if r.name in self.probabilities
+        }
 
     def rows(self) -> list[dict[str, float | str]]:
         """One mapping per pair."""
@@ -101,6 +117,12 @@ def as_texts(texts: Any, *, text: str | None = None) -> list[str]:
 
     source = str(texts) if isinstance(texts, Path) else texts
     return [record.texts[0] for record in read(source, relations=(), text_a=text, pairs=False)]
+
+
+def label_probabilities(logits: NDArray[np.floating]) -> Probabilities:
+    """Logits N×C as probabilities."""
+    shifted = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))
 
 
 def place_in_pairs(index: int) -> str:

@@ -6,14 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from likewise.encoders.inputs import check_texts
 from likewise.encoders.vectors import DEFAULT_BUDGET
 from likewise.errors import UnknownNameError, UsageError
 from likewise.methods.joint import JointModel
-from likewise.predict.answers import Classes, Numbers, Scores, as_pairs, as_texts, place_in_pairs
+from likewise.predict.answers import (
+    Classes,
+    Numbers,
+    Scores,
+    as_pairs,
+    as_texts,
+    label_probabilities,
+    place_in_pairs,
+)
 from likewise.records import Relation
 
 
@@ -68,8 +75,9 @@ class JointPredictor:
         if source == "cosine":
             raise UsageError("a joint encoder has no vector for a text, so no cosine: leave --source out")
         rows = self._pairs(pairs, text_a, text_b) if self.model.texts == 2 else self._texts(pairs, text_a)
-        found = self.answers(rows, progress=progress)
-        return Scores({self.model.relation.name: found}, self.relations, {self.model.relation.name: "head"})
+        outputs, name = self.outputs(rows, progress=progress), self.model.relation.name
+        labelled = {name: label_probabilities(outputs)} if self.model.relation.labels else None
+        return Scores({name: self.model.read(outputs)}, self.relations, {name: "head"}, labelled)
 
     def _pairs(self, pairs: Any, text_a: str | None, text_b: str | None) -> Sequence[tuple[str, ...]]:
         if isinstance(pairs, list | tuple) and pairs and all(isinstance(one, str) for one in pairs):
@@ -98,7 +106,7 @@ class JointPredictor:
         many = [texts] if isinstance(texts, str) else list(texts)
         check_texts(many)
         outputs = self.outputs([(text,) for text in many], progress=progress)
-        return Classes(wanted.labels, torch.from_numpy(outputs).double().softmax(dim=-1).numpy())
+        return Classes(wanted.labels, label_probabilities(outputs))
 
     def wanted(self, task: str | None, labels: object) -> Relation:
         """Its one task; labels that it was not taught are refused."""

@@ -16,7 +16,7 @@ from likewise.encoders.inputs import check_texts
 from likewise.encoders.sentence import with_modules
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding
 from likewise.methods.pairs import PairModel, objective_source
-from likewise.predict.answers import Numbers, Scores, as_pairs, place_in_pairs
+from likewise.predict.answers import Numbers, Scores, as_pairs, label_probabilities, place_in_pairs
 from likewise.records import Relation
 
 if TYPE_CHECKING:
@@ -104,14 +104,13 @@ class Predictor:
         objectives = [self.model.answering(name, source) for name in names]
         u, v = self._pair_vectors(rows, progress)
         said = self.model.describe(self._encoding.recall)
-        answers = {
-            o.relation.name: self.model.answer(o, u, v, description=said.get(o.relation.name))
-            for o in objectives
-        }
+        readings = [self.model.readings(o, u, v, description=said.get(o.relation.name)) for o in objectives]
+        read = [(o.relation.name, o.codec(), found) for o, found in zip(objectives, readings, strict=True)]
         return Scores(
-            answers,
+            {name: codec.decode(found) for name, codec, found in read},
             [o.relation for o in objectives],
             {o.relation.name: objective_source(o) for o in objectives},
+            {name: label_probabilities(found) for name, codec, found in read if codec.form == "class"},
         )
 
     @overload

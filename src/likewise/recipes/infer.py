@@ -6,10 +6,12 @@ each, as in the shipped relations recipes, trained together (multi-label).
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,17 @@ import tomli_w
 
 from likewise.data import count_rows, infer_relations, open_table
 from likewise.data.columns import find_any_texts
+from likewise.data.ratings import find_label_columns
 from likewise.data.reading import find_named_corpus
 from likewise.errors import DataError, Problem
 from likewise.recipes.reading import shipped_document
 from likewise.recipes.schema import Recipe
 from likewise.records import Relation
 
+_log = logging.getLogger("likewise")
+
+# So many rows are looked through for labels that are not learnt.
+_LOOKED_AT = 10_000
 # Below so many rows batches are small and epochs many, until about so many pairs were seen.
 _FEW, _FEW_PAIRS_SEEN = 1000, 2500
 # A list as tomli_w writes it, one entry a line, and how long it may be on one.
@@ -41,7 +48,10 @@ def infer_document(
     data_dir: str | Path | None = None,
 ) -> dict[str, Any]:
     """A recipe document for one table of rated pairs; `name` is what the recipe calls the table."""
+    texts = () if find_named_corpus(source) else _require_pairs(source, name, text_a, text_b)
     relations = infer_relations(source, declared=declared, text_a=text_a, text_b=text_b, data_dir=data_dir)
+    if texts and relations and not declared:
+        _tell_left_out(source, [*texts, *(relation.name for relation in relations)])
     if not relations:
         raise DataError(
             [Problem(name, "has no column that looks like a rating", "name one: --relation similarity:0..5")]
@@ -61,6 +71,28 @@ def infer_document(
         "relation": {relation.name: _relation_table(relation) for relation in relations},
         "stage": [stage],
     }
+
+
+def _require_pairs(source: object, name: str, text_a: str | None, text_b: str | None) -> tuple[str, ...]:
+    """The two text columns; of a table of single texts say who learns those."""
+    found = find_any_texts(open_table(source).columns, text_a, text_b, source=name)
+    if len(found) == 1:
+        remedy = (
+            "for pairs name both: --text-a NAME --text-b NAME; single texts are learnt by "
+            f"likewise train finetune --data {shlex.quote(name)}"
+        )
+        raise DataError([Problem(name, f"only {found[0]!r} is known to hold texts", remedy)])
+    return found
+
+
+def _tell_left_out(source: object, used: Sequence[str]) -> None:
+    """Nothing that looks like a label is passed over without a word."""
+    table = open_table(source)
+    others = [column for column in table.columns if column not in used]
+    for column, labels in find_label_columns(islice(table, _LOOKED_AT), others).items():
+        shown = ", ".join(labels[:3]) + (", …" if len(labels) > 3 else "")
+        option = _relation_option(column, "classes")
+        _log.warning("column %r (%s) is not learnt; if it is a label: %s", column, shown, option)
 
 
 def kind_of_stage(document: Mapping[str, Any]) -> str:
@@ -102,6 +134,8 @@ def with_own_task(
     if len(relations) != 1:
         raise _which_relation(name, relations, [column for column in columns if column not in found])
     [relation] = relations
+    if not named and not declared:
+        _tell_left_out(source, [*found, relation.name])
     # A named corpus knows its own columns.
     entry = {"source": name, **({} if named else dict(zip(_TEXTS, found, strict=False)))}
     stage = {**document["stage"][0], "relation": relation.name, "data": [entry], "dev": []}
