@@ -86,7 +86,7 @@ def edit_numbers(encoder: str, split: str, bars: list[float]) -> dict[str, Any]:
             a, b = states[original.text, original.words], states[edited.text, edited.words]
             matched = word_matches(a, b)[1]
             for bar, rows in tried.items():
-                odd = set(range(*(least_matched(edited, matched, bar) or (0, 0))))
+                odd = set(range(*(least_matched(edited, matched, bar, other=original.tokens) or (0, 0))))
                 rows.append((new <= odd, bool(new & odd), len(odd) / len(edited.words)))
         names = ("covered", "touched", "share of the sentence")
         found[kind] = {

@@ -11,7 +11,9 @@ import torch
 from likewise.data.links import Link, LinkedPair, read_links, split_words, write_links
 from likewise.errors import DataError, ModelError, UsageError
 from likewise.explain.explainer import Explainer
+from likewise.explain.explanation import ExplainedPhrase, ExplainedText, ExplainedWord
 from likewise.explain.occlusion import without
+from likewise.explain.page import least_line
 from likewise.methods.pairs import Objective, PairModel
 from likewise.phrases.chunking import RuleChunker
 from likewise.phrases.linking import Asked
@@ -314,3 +316,29 @@ def test_explain_finds_what_matches_and_what_does_not(minilm):
     assert weak.carries < 0 < said["in the park", "in the park"].carries
     assert found.a.said(found.a.least_matched) == "chess"
     assert np.isclose(found.score, 0.621, atol=0.01)
+
+
+def side(matches, partners, least):
+    """A text of one-word phrases, a..: their match and partner, and the span that is matched least."""
+    words = tuple(ExplainedWord(2 * n, 2 * n + 1, match, False) for n, match in enumerate(matches))
+    phrases = tuple(
+        ExplainedPhrase((n, n + 1), 2 * n, 2 * n + 1, "abcdef"[n], match, partner, None, None, None)
+        for n, (match, partner) in enumerate(zip(matches, partners, strict=True))
+    )
+    return ExplainedText(" ".join("abcdef"[: len(words)]), words, phrases, least)
+
+
+@pytest.mark.parametrize(
+    ("matches", "partners", "least", "said"),
+    [
+        ([0.9, 0.2, 0.9], [0, 1, 2], (1, 2), "b"),
+        ([0.3, 0.2, 0.4], [0, 1, 2], (0, 3), "no phrase stands out"),
+        ([0.3, 0.5, 0.4], [0, None, None], (0, 3), "c"),  # never beside a phrase without a match
+        ([0.9, 0.9, 0.9], [0, 1, None], None, "c"),
+        ([0.9, 0.9], [None, None], None, "no phrase stands out"),
+        ([0.9, 0.9], [0, 1], None, "every word is matched"),
+    ],
+)
+def test_what_is_pointed_at_does_not_contradict_the_table(matches, partners, least, said):
+    text = side(matches, partners, least)
+    assert (least_line(text) or text.said(text.stands_out)) == said

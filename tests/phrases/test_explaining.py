@@ -38,6 +38,14 @@ def test_least_matched_counts_no_marks_and_takes_the_shortest():
     assert least_matched(given("", [], where="test"), []) is None
 
 
+def test_least_matched_is_no_phrase_that_stands_in_the_other_text():
+    phrases = given("a man plays the guitar", [(0, 2), (2, 5)], where="test")
+    matched = [0.9, 0.9, 0.9, 0.7, 0.9]
+    assert least_matched(phrases, matched) == (3, 4)
+    assert least_matched(phrases, matched, other=["He", "plays", "The", "guitar"]) is None
+    assert least_matched(phrases, [0.9, 0.9, 0.7, 0.7, 0.5], other=["plays", "the", "harp"]) == (2, 5)
+
+
 def test_explain_finds_the_edit(minilm):
     phraser, aligner = RuleChunker(), Aligner(load_encoder(minilm, device="cpu"))
     a, b = phraser(["A boy is playing chess in the park.", "A boy is playing the violin in the park."])

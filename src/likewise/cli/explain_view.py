@@ -44,7 +44,7 @@ def _view(found: PairExplanation, *, bars: bool) -> RenderableType:
     ]
     for side, text in zip(SIDES, (found.a, found.b), strict=True):
         if text.phrases:
-            quoted = "" if text.least_matched is None else f'"{_clean(text.said(text.least_matched))}"'
+            quoted = "" if text.stands_out is None else f'"{_clean(text.said(text.stands_out))}"'
             parts.append(Text(f"least matched in the {side}: {least_line(text) or quoted}"))
     parts += [Text(note, "yellow") for note in found.notes]
     return Group(*parts, Text(by_line(found), "dim"))

@@ -59,6 +59,17 @@ class ExplainedText:
         odd, phrases = self.least_matched, self.phrases
         return bool(odd and phrases and odd[0] <= phrases[0].span[0] and phrases[-1].span[1] <= odd[1])
 
+    @property
+    def stands_out(self) -> Span | None:
+        """What to point at: what is matched least; if that is nothing or all, a phrase without a partner.
+
+        None where neither tells one part of the text from another.
+        """
+        if self.least_matched is not None and not self.differs_all_over:
+            return self.least_matched
+        alone = self.unmatched
+        return min(alone, key=lambda one: one.match).span if 0 < len(alone) < len(self.phrases) else None
+
     def said(self, span: Span) -> str:
         """The text of a span of words, as written."""
         return self.text[self.words[span[0]].start : self.words[span[1] - 1].end]

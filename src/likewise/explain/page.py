@@ -73,9 +73,9 @@ def by_line(found: PairExplanation) -> str:
 
 def least_line(text: ExplainedText) -> str | None:
     """What is said of the phrase that is matched least; None where it is to be quoted."""
-    if text.least_matched is None:
-        return "every word is matched"
-    return "no phrase stands out" if text.differs_all_over else None
+    if text.stands_out is not None:
+        return None
+    return "no phrase stands out" if text.least_matched or text.unmatched else "every word is matched"
 
 
 def _pair(found: PairExplanation) -> str:
@@ -104,8 +104,8 @@ def _pair(found: PairExplanation) -> str:
 def _text(text: ExplainedText, by: Mapping[int, int]) -> str:
     """A text with its phrases as coloured blocks; what lies between them stays as it is."""
     odd = None
-    if text.least_matched is not None and not text.differs_all_over:
-        first, last = text.least_matched
+    if text.stands_out is not None:
+        first, last = text.stands_out
         odd = text.words[first].start, text.words[last - 1].end
     parts, at = [], 0
     for place, phrase in enumerate(text.phrases):
@@ -178,7 +178,7 @@ def _least(found: PairExplanation) -> str:
         if not text.phrases:
             continue
         line = least_line(text)
-        quoted = "" if text.least_matched is None else escape(text.said(text.least_matched))
+        quoted = "" if text.stands_out is None else escape(text.said(text.stands_out))
         said = f"<u><bdi>{quoted}</bdi></u>" if line is None else line
         lines.append(f"<li>least matched in the {side}: {said}</li>")
     return "".join(lines)

@@ -101,8 +101,8 @@ def _explained(
         tuple(map(by_b.get, range(len(blocks_b)))),
         matched_a,
         matched_b,
-        least_matched(a, matched_a),
-        least_matched(b, matched_b),
+        least_matched(a, matched_a, other=b.tokens),
+        least_matched(b, matched_b, other=a.tokens),
         _count_unread(aligner, a, states[0]),
         _count_unread(aligner, b, states[1]),
     )
@@ -133,18 +133,21 @@ def word_matches(a: Layers, b: Layers) -> tuple[tuple[float, ...], tuple[float, 
     return _rounded(alike.max(axis=1, initial=0.0)), _rounded(alike.max(axis=0, initial=0.0))
 
 
-def least_matched(phrases: Phrases, matched: Sequence[float], bar: float = MATCHED) -> Span | None:
+def least_matched(
+    phrases: Phrases, matched: Sequence[float], bar: float = MATCHED, *, other: Sequence[str] = ()
+) -> Span | None:
     """The phrase with the most that is unmatched: the largest sum of what its words lack to the bar.
 
     Words above the bar count against a phrase, so it does not grow beyond what differs. None where every word
-    is matched. Marks count nothing; of equals the shortest, then the first.
+    is matched. Marks count nothing; of equals the shortest, then the first. A phrase whose words all stand in
+    the `other` text is not what differs, whatever their contexts do to their cosines.
     """
-    lacking = [
-        bar - match if any(letter.isalnum() for letter in token) else 0.0
-        for token, match in zip(phrases.tokens, matched, strict=True)
-    ]
+    words = [any(letter.isalnum() for letter in token) for token in phrases.tokens]
+    lacking = [bar - match if word else 0.0 for word, match in zip(words, matched, strict=True)]
     sums = np.concatenate([[0.0], np.cumsum(lacking)])
-    spans, _ = nodes(phrases)
+    known = {token.casefold() for token in other}
+    new = [word and token.casefold() not in known for word, token in zip(words, phrases.tokens, strict=True)]
+    spans = [span for span in nodes(phrases)[0] if any(new[slice(*span)])]
     best = max(spans, key=lambda s: (round(sums[s[1]] - sums[s[0]], 6), s[0] - s[1], -s[0]), default=None)
     return best if best is not None and sums[best[1]] - sums[best[0]] > 0 else None
 
