@@ -93,6 +93,16 @@ def test_score_file_keeps_order_and_columns(model, tmp_path, ending):
     assert {float(row["similarity"]) for row in scored} == {1.0}
 
 
+def test_score_does_not_write_over_what_it_reads(model, tmp_path):
+    (tmp_path / "in.csv").write_text("a,b\na man,a dog\n")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "in.csv")
+    for output in ("in.csv", "link.csv"):
+        result = call("score", tmp_path / "in.csv", "--model", model, "--output", tmp_path / output)
+        assert result.returncode == 2
+        assert "is the file that is read: write the answers to another one" in result.stderr
+    assert (tmp_path / "in.csv").read_text() == "a,b\na man,a dog\n"
+
+
 def test_score_reads_standard_input_and_writes_standard_output(model):
     result = call("score", "-", "--model", model, input="a,b\na man,a dog\nthe cat,a cat\n")
     rows = list(csv.DictReader(result.stdout.splitlines()))

@@ -13,6 +13,7 @@ import pytest
 
 import likewise
 from likewise.api import make_recipe
+from likewise.cli.console import TrainingView
 from likewise.data.parallel import ParallelText
 from likewise.data.parallel.reading import ReadReport
 from likewise.errors import EvaluationError, UsageError
@@ -20,6 +21,7 @@ from likewise.recipes.plans import frozen_plan_lines
 from likewise.recipes.reading import read_recipe
 from likewise.recipes.stages import StageData
 from likewise.records import Record
+from likewise.training.state import FitEvent
 from tests.conftest import heed_interrupts
 
 LIKEWISE = [sys.executable, "-m", "likewise"]
@@ -290,3 +292,33 @@ def test_train_says_which_labels_it_leaves_out(here, tmp_path, tiny_encoder, ver
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         "column 'verdict' (no, yes) is not learnt; if it is a label: --relation verdict:classes"
     ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "batch", "epochs"), [(24, 16, 20), (900, 16, 14), (1000, 32, 12), (2999, 32, 5), (3000, 32, 4)]
+)
+def test_finetune_reads_a_small_table_more_often(tmp_path, tiny_encoder, rows, batch, epochs):
+    table = [{"a": f"a dog {n}", "b": f"the cat {n}", "score": n % 5} for n in range(rows)]
+    [stage] = make_recipe("finetune", data=table, encoder=str(tiny_encoder))[0].stage
+    assert (stage.batch_size, stage.epochs) == (batch, epochs)
+
+
+def test_train_resumed_says_from_where(command, tmp_path):
+    def saved():
+        return list(tmp_path.glob("m.run/stage-0/checkpoint-*/COMPLETE"))
+
+    interrupt(command, saved, tmp_path)
+    result = subprocess.run([*command, "--resume"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    steps = [line for line in result.stderr.splitlines() if "going on after step" in line]
+    assert len(steps) == 1
+    assert steps[0].endswith(" of 200")
+
+
+def test_answers_all_alike_are_said_as_that(capsys):
+    with TrainingView() as view:
+        view.emit(FitEvent("evaluate", 10, 20, {"score": -1.0, "spearman similarity dev": -1.0}))
+        view.emit(FitEvent("evaluate", 20, 20, {"score": 0.5, "spearman similarity dev": 0.5}))
+    said = capsys.readouterr().err
+    assert "step 10/20: dev – (all answers alike)  (spearman similarity dev – (all answers alike))" in said
+    assert "step 20/20: dev 0.5000  (spearman similarity dev 0.5000)" in said

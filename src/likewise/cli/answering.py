@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise.cli.console import counting, note
-from likewise.errors import DataError
+from likewise.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from likewise.data.rows import Row, Table
@@ -56,6 +56,8 @@ def write_answers(
     from likewise.data import TableWriter, count_rows
 
     doing, things, done_word = words
+    if output is not None and output.exists() and name != "-" and output.samefile(name):
+        raise UsageError(f"{output} is the file that is read: write the answers to another one")
     columns = [*table.columns, *added]
     with ExitStack() as stack:
         advance = stack.enter_context(counting(doing, things, count_rows(name)))

@@ -78,7 +78,8 @@ def read_labels(text: str) -> dict[str, list[str]]:
         found[label] = ways
     if len(found) < 2:
         names = f"only {next(iter(found))!r}" if found else "no label"
-        raise UsageError(f"--labels {text!r} names {names}; name two or more, between commas")
+        said = "; | stands between ways to say one label" if "|" in text else ""
+        raise UsageError(f"--labels {text!r} names {names}; name two or more, between commas{said}")
     return found
 
 

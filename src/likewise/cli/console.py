@@ -18,6 +18,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from likewise.wording import dev_score
+
 if TYPE_CHECKING:
     from likewise.training.state import FitEvent
 
@@ -104,14 +106,19 @@ class TrainingView:
             return
         if self._task is None:
             self._task = self._bar.add_task("training", total=event.total, unit="steps")
-        if event.kind == "step":
+        if event.kind == "resume":
+            self._bar.update(self._task, completed=event.step)
+            note(f"  going on after step {event.step:,} of {event.total:,}")
+        elif event.kind == "step":
             self._bar.update(self._task, completed=event.step, description=f"loss {event.values['loss']:.4f}")
         elif event.kind == "evaluate":
             self._bar.update(self._task, completed=event.step)
             details = ", ".join(
-                f"{name} {value:.4f}" for name, value in event.values.items() if name != "score"
+                f"{name} {dev_score(value)}" for name, value in event.values.items() if name != "score"
             )
-            note(f"  step {event.step:,}/{event.total:,}: dev {event.values['score']:.4f}  ({details})")
+            note(
+                f"  step {event.step:,}/{event.total:,}: dev {dev_score(event.values['score'])}  ({details})"
+            )
 
     def _show_before(self, event: FitEvent) -> None:
         """A bar of its own for what is done once before the first step, gone when it is done."""

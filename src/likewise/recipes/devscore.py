@@ -18,13 +18,12 @@ from likewise.losses import LOSSES
 from likewise.methods.pairs import PairModel
 from likewise.recipes.schema_stages import StageSpec
 from likewise.records import Record, Relation, nearest_labels
+from likewise.wording import WORST
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 CORRELATIONS = ("spearman", "pearson")
-# Early in training a head may still answer one constant: the worst value, not the end of the run.
-WORST = -1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from likewise.evaluation.metrics import compute
 from likewise.methods.joint import JointModel, load_joint
 from likewise.predict import JointPredictor
 from likewise.recipes.build import build_relations, build_settings
-from likewise.recipes.devscore import WORST, DevSet, tells_models_apart
+from likewise.recipes.devscore import DevSet, tells_models_apart
 from likewise.recipes.runfiles import Place, stage_report
 from likewise.recipes.schema import Recipe
 from likewise.recipes.schema_stages import JointStageSpec
 from likewise.recipes.stages import StageData, stage_relations
 from likewise.records import Record, Relation
-from likewise.wording import counted
+from likewise.wording import WORST, counted
 
 if TYPE_CHECKING:
     from likewise.recipes.context import RunContext

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from likewise.records import Relation
-from likewise.wording import counted
+from likewise.wording import counted, dev_score
 
 _PAIR = 'score([("first text", "second text")])'
 
@@ -96,7 +96,11 @@ def _stages(document: Mapping[str, Any]) -> list[str]:
         best = stage.get("best_value")
         lines.append(
             f"- stage `{stage['name']}`: {counted(stage['pairs'], row)}, {counted(stage['steps'], 'step')}"
-            + (f", best dev score {best:.4f} at step {stage['best_step']:,}" if best is not None else "")
+            + (
+                f", best dev score {dev_score(best)} at step {stage['best_step']:,}"
+                if best is not None
+                else ""
+            )
             + (", the last step kept" if best is not None and not selects else "")
         )
         lines += [f"  - {line}" for line in stage.get("leakage", [])]

@@ -111,6 +111,7 @@ class SelectAndSave(TrainerCallback):
         self.state = RunState(**saved["run"])
         if self.average is not None:
             self.average.restore(load_file(self._resume / AVERAGE))
+        self._emit(FitEvent("resume", state.global_step, self._total))
 
     def on_step_end(
         self,

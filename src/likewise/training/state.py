@@ -15,7 +15,7 @@ from likewise.training.checkpoints import load_weights
 
 @dataclass(frozen=True, slots=True)
 class FitEvent:
-    """Something a caller may show: a step, an evaluation, a checkpoint."""
+    """Something a caller may show: a step, an evaluation, a checkpoint, a run that goes on (`resume`)."""
 
     kind: str
     step: int

@@ -83,6 +83,8 @@ def fit_vectors(
         fused=True,
     )
     state, epoch, step = _restore(module, optimiser, run) if resume else (RunState(), 0, 0)
+    if step:
+        emit(FitEvent("resume", step, settings.epochs * step // epoch))
     while epoch < settings.epochs and not state.stopped:
         module.train()
         for loss in task.losses(epoch):
