@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -497,3 +499,12 @@ def test_a_named_corpus_is_an_own_table_too(data_dir, monkeypatch, source, texts
     [data] = load_stages(recipe, context=RunContext(tables=tables))
     assert {len(record.texts) for record in data.train} == {texts}
     assert data.train[0].values[next(iter(recipe.relation))] is not None
+
+
+def test_a_new_head_is_not_reported_as_missing(tiny_encoder):
+    script = (
+        "from likewise.methods.joint import load_joint; from likewise.records import Relation; "
+        f"load_joint({str(tiny_encoder)!r}, Relation.graded('same', 0, 5), device='cpu')"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "MISSING" not in result.stdout + result.stderr

@@ -13,7 +13,8 @@ separators between them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,19 @@ class JointModel(nn.Module):
         return found
 
 
+@contextmanager
+def _without_report() -> Iterator[None]:
+    """Keep transformers from reporting that the head is new: here it is meant to be."""
+    from transformers.utils import logging as reports
+
+    before = reports.get_verbosity()
+    reports.set_verbosity_error()
+    try:
+        yield
+    finally:
+        reports.set_verbosity(before)
+
+
 def load_joint(
     name: str | os.PathLike[str],
     relation: Relation,
@@ -155,7 +169,8 @@ def load_joint(
         "trust_remote_code": False,
     }
     tokenizer = loading(where, lambda: AutoTokenizer.from_pretrained(where, trust_remote_code=False))
-    network = loading(where, lambda: AutoModelForSequenceClassification.from_pretrained(where, **options))
+    with _without_report():
+        network = loading(where, lambda: AutoModelForSequenceClassification.from_pretrained(where, **options))
     if tokenizer.pad_token is None:
         raise ModelError(f"{where}: its tokenizer cannot pad texts; choose another checkpoint")
     max_length = readable_length(max_length, network)
