@@ -56,9 +56,7 @@ def infer_document(
     if texts and relations and not declared:
         _tell_left_out(source, [*texts, *(relation.name for relation in relations)])
     if not relations:
-        raise DataError(
-            [Problem(name, "has no column that looks like a rating", "name one: --relation similarity:0..5")]
-        )
+        raise _which_relation(name, relations, [c for c in open_table(source).columns if c not in texts])
     entry: dict[str, Any] = {"source": name}
     entry |= {key: value for key, value in zip(_TEXTS, (text_a, text_b), strict=True) if value}
     stage = {
@@ -148,7 +146,7 @@ def with_own_task(
 
 
 def _which_relation(name: str, relations: Sequence[Relation], columns: Sequence[str]) -> DataError:
-    """One relation is learnt: say what there is to choose from."""
+    """It is not clear what is to be learnt: say what there is to choose from."""
     if relations:
         several = ", ".join(relation.name for relation in relations)
         found = f"rates {several}, and one relation is learnt"
