@@ -103,6 +103,13 @@ def test_score_does_not_write_over_what_it_reads(model, tmp_path):
     assert (tmp_path / "in.csv").read_text() == "a,b\na man,a dog\n"
 
 
+def test_score_of_an_unknown_relation_writes_nothing(model):
+    result = call("score", "-", "--model", model, "--relation", "mood", input="a,b\na man,a dog\n")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert "the model has no relation 'mood'; it answers similarity, topic" in result.stderr
+
+
 def test_score_reads_standard_input_and_writes_standard_output(model):
     result = call("score", "-", "--model", model, input="a,b\na man,a dog\nthe cat,a cat\n")
     rows = list(csv.DictReader(result.stdout.splitlines()))

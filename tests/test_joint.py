@@ -14,6 +14,7 @@ import torch
 from typer.testing import CliRunner
 
 import likewise
+from likewise.api import make_recipe
 from likewise.data import open_table
 from likewise.errors import DataError, RecipeError, UnknownNameError, UsageError
 from likewise.evaluation.suites import Suite
@@ -312,17 +313,40 @@ def test_of_two_long_texts_the_longer_is_cut(tiny_encoder):
 
 
 @pytest.mark.parametrize(("values", "hinted"), [((0, 1), True), ((0, 2), True), ((0, 3), False)])
-def test_numbers_that_look_like_labels_are_pointed_out(tiny_encoder, tmp_path, values, hinted):
+@pytest.mark.parametrize("finetune", [True, False])
+def test_numbers_that_look_like_labels_are_pointed_out(tmp_path, values, hinted, finetune, caplog):
     file = tmp_path / "pairs.csv"
     rows = [f"a {x},the {y},{values[x < y]}" for x in ANIMALS for y in ANIMALS]
     file.write_text("text_a,text_b,same\n" + "\n".join(rows) + "\n")
-    options = {"encoder": tiny_encoder, "overrides": {"stage.0.max_steps": 1}, "device": "cpu"}
+    source = {"source": "finetune", "data": str(file)} if finetune else {"source": str(file)}
+    make_recipe(**source)
+    found = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert any("as labels: --relation same:classes" in line for line in found) is hinted
+    caplog.clear()
+    make_recipe(**source, relations=["same:classes"])
+    assert not caplog.records
+
+
+def test_rows_without_a_label_count_nowhere(tiny_encoder, tmp_path):
+    rated = [f"a {x},the {y},{'yes' if x < y else 'no'}" for x in ANIMALS for y in ANIMALS]
+    rows = [*rated, *(f"a {x} sings,the {y} runs,NA" for x in ANIMALS[:7] for y in ANIMALS)]
+    (tmp_path / "pairs.csv").write_text("text_a,text_b,same\n" + "\n".join(rows) + "\n")
     told: list[str] = []
-    likewise.train("finetune", data=str(file), tell=told.append, **options)
-    assert any("as labels: --relation same:classes" in line for line in told) is hinted
-    told.clear()
-    likewise.train("finetune", data=str(file), relations=["same:classes"], tell=told.append, **options)
-    assert not any("as labels" in line for line in told)
+    model = likewise.train(
+        "finetune",
+        tmp_path / "m",
+        data=str(tmp_path / "pairs.csv"),
+        relations="same:classes",
+        encoder=tiny_encoder,
+        overrides={"stage.0.epochs": 1},
+        device="cpu",
+        tell=told.append,
+    )
+    assert "  56 rows without same left out" in told
+    assert any(": 58 pairs read as one input, dev split-off dev 6" in line for line in told)
+    assert model.about["stages"][0]["pairs"] == 58
+    [stage] = make_recipe("finetune", data=str(tmp_path / "pairs.csv"), relations="same:classes")[0].stage
+    assert stage.epochs == 20
 
 
 def rare_positives(folder) -> str:

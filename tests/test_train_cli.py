@@ -74,7 +74,7 @@ def test_train_interrupted_before_a_checkpoint_leaves_nothing(command, tmp_path)
     seldom = [*command, "--set", "stage.0.save_every=100000", "--set", "stage.0.max_steps=100000"]
     code, said = interrupt(seldom, lambda: (tmp_path / "m.run" / "stage-0").exists(), tmp_path)
     assert code == 130
-    assert said.splitlines()[-1] == "interrupted"
+    assert said.splitlines()[-1] == "interrupted before the first checkpoint; nothing is kept"
     assert "Traceback" not in said
     assert list(tmp_path.iterdir()) == []
 

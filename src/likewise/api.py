@@ -130,7 +130,9 @@ def make_recipe(
             )
             return recipe_from(document, where, overrides=changes, encoder=encoder), tables
         if named is not None and kind == "inject" and not relations:
-            document = with_own_paraphrases(document, name=named, texts=(text_a, text_b))
+            document = with_own_paraphrases(
+                document, tables.get(named, named), name=named, texts=(text_a, text_b)
+            )
             return recipe_from(document, where, overrides=changes, encoder=encoder), tables
         if relations or text_a or text_b:
             raise UsageError(

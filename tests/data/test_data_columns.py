@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from likewise.data import find_relations, find_text_columns, infer_relations, open_table
-from likewise.data.columns import COUPLES, find_text_column
+from likewise.data.columns import COUPLES, find_any_texts, find_text_column
 from likewise.data.ratings import RANGES, find_range
 from likewise.errors import DataError, UsageError
 
@@ -183,3 +183,9 @@ def test_ratings_declared_errors():
 def test_ratings_declared_twice_are_refused():
     with pytest.raises(UsageError, match="relation 'score' is declared twice; keep one"):
         infer_relations([{"a": "x", "b": "y", "score": 1}], declared=["score:0..5", "score:0..4"])
+
+
+def test_columns_a_mistyped_name_is_told_as_one():
+    with pytest.raises(DataError, match="no column 'sentence9' \\(did you mean 'sentence2'\\?\\)"):
+        find_any_texts(["sentence1", "sentence2", "score"], "sentence9")
+    assert find_any_texts(["note", "score"], "note") == ("note",)

@@ -88,3 +88,12 @@ def test_a_label_is_never_split_off_whole(apart):
 def test_a_part_is_split_off_even_where_no_label_comes_twice():
     records = [Record((f"left {n}", f"right {n}"), {"verdict": f"label {n}"}) for n in range(20)]
     assert len(split_rows(records, 0.5, 1)[0]) == 1
+
+
+def test_split_of_a_header_alone_is_refused(tmp_path, here):
+    (tmp_path / "p.csv").write_text("sentence1,sentence2,score\n")
+    for command in (["data", "split", "p.csv", "--output", "out"], ["train", "p.csv", "--output", "m"]):
+        code, said = here(*command)
+        assert code == 1
+        assert "p.csv: has columns (sentence1, sentence2, score) but no rows" in said
+    assert [file.name for file in tmp_path.iterdir()] == ["p.csv"]

@@ -44,7 +44,10 @@ def classify(
 ) -> None:
     """Say which label fits a text, with probabilities; the labels may be new.
 
-    Example: likewise classify "Where can I return this?" --labels "praise, complaint, question"
+    Labels that a model was not trained on are told apart by likeness alone: their probabilities rank them
+    and are not calibrated.
+
+    Example: likewise classify "My parcel arrived two weeks late." --labels "delivery, payment, account"
 
     Example: likewise classify mails.csv --model my-model --task topic --output sorted.csv
     """

@@ -245,6 +245,6 @@ def _describe_relation(summary: Summary) -> str:
         parts.append(f"{summary.lo:g} to {summary.hi:g}, mean {summary.mean:.3g}")
     parts += [f"{label} {count:,}" for label, count in sorted(summary.labels.items())]
     if summary.inferred:
-        form = "a|b" if relation.labels else "lo..hi"
+        form = "a|b" if relation.labels else "lo..hi, or as labels :classes"
         parts.append(f"inferred; to declare another scale: --relation {relation.name}:{form}")
     return ", ".join(parts)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from likewise.cli import options
 from likewise.cli.console import counting, note, out, quiet_libraries
 from likewise.data import write_json_aside
+from likewise.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from likewise.evaluation.results import SuiteResult
 
 
 def evaluate(
@@ -67,11 +71,11 @@ def evaluate(
 
     chosen = get_suite(suite)
     Protocol(metric=metric or "spearman", aggregation=aggregation, source=source)  # type: ignore[arg-type]
-    results = []
+    results: list[SuiteResult] = []
     for model in models:
         with counting(f"evaluating {Path(model).name}", "texts", None) as advance:
-            results.append(
-                measure(
+            try:
+                found = measure(
                     model,
                     chosen,
                     source=source,
@@ -82,7 +86,11 @@ def evaluate(
                     precision=precision,
                     progress=advance,
                 )
-            )
+            except EvaluationError as error:
+                # What was measured before is not lost.
+                _show(models[: len(results)], results, None, as_json=False)
+                raise EvaluationError(f"{model}: {error}") from None
+        results.append(found)
     _show(models, results, output, as_json)
 
 

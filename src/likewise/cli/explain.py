@@ -168,7 +168,7 @@ def _load(model: str, device: str | None, precision: str, relation: str | None, 
     another = "choose another --model"
     predictor = load(model, device=device, precision=precision)
     if not isinstance(predictor, Predictor):
-        raise ModelError(f"{model} reads two texts as one and has no vectors for words of each; {another}")
+        raise ModelError(f"{model} was fine-tuned on answers and has no vectors of words; {another}")
     require_states(predictor.model.encoder, another)
     explainer = Explainer(predictor, relation=relation, phrases=phrases, tell=note)
     others = [r.name for r in predictor.relations if r.name != explainer.relation.name]

@@ -13,7 +13,7 @@ import typer
 from likewise.cli import options
 from likewise.cli.answering import answer_columns, first_rows, names_file, texts_of, write_answers
 from likewise.cli.console import note, out, quiet_libraries
-from likewise.errors import UsageError
+from likewise.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from likewise.data.rows import Row, Table
@@ -123,6 +123,10 @@ def _score_file(
     text_columns = _text_columns(table, columns, single=single)
     opened = first_rows(table)
     predictor = load()
+    known = [r.name for r in predictor.relations]
+    for wanted in relation or ():
+        if wanted not in known:
+            raise UnknownNameError(f"the model has no relation {wanted!r}; it answers {', '.join(known)}")
     asked = [r for r in predictor.relations if not relation or r.name in relation]
     # Labels without an order come with their probabilities.
     labels = {r.name: r.labels for r in asked if r.kind == "classes"}

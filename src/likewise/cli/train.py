@@ -137,7 +137,7 @@ def _saying_how_to_go_on(target: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if not can_resume(run_folder(target)):
-            raise
+            raise Interrupted("interrupted before the first checkpoint; nothing is kept") from None
         kept = "nothing before the last checkpoint is lost"
         raise Interrupted(f"interrupted; {kept}: repeat the command with --resume") from None
 

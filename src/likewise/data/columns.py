@@ -100,7 +100,7 @@ def find_any_texts(
     try:
         return find_text_columns(columns, text_a, text_b, source=source)
     except DataError:
-        if text_b is not None:
+        if text_b is not None or (text_a is not None and text_a not in columns):
             raise
         try:
             return (find_text_column(columns, text_a, source=source),)

@@ -18,6 +18,7 @@ import numpy as np
 from likewise.data.columns import find_any_texts
 from likewise.data.compression import split_endings
 from likewise.data.keys import text_key
+from likewise.data.reading import no_rows
 from likewise.data.rows import Row
 from likewise.data.tables import open_table
 from likewise.data.values import to_text
@@ -121,6 +122,8 @@ def split_file(
     table = open_table(path)
     columns = find_any_texts(table.columns, text_a, text_b, source=path.name)
     records = [_texts_of(row, columns) for row in table]
+    if not records:
+        raise DataError([no_rows(table)])
     part, apart = _assign(records, {"test": test, "dev": dev}, seed)
     ending = "".join(split_endings(path))
     folder.mkdir(parents=True, exist_ok=True)

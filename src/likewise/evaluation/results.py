@@ -14,6 +14,7 @@ from likewise.evaluation.intervals import Interval
 from likewise.evaluation.metrics import get_metric
 from likewise.evaluation.protocol import Protocol
 from likewise.evaluation.tables import align, markdown
+from likewise.wording import counted
 
 NOT_AUDITED = "training overlap: not audited"
 
@@ -132,6 +133,11 @@ class SuiteResult:
     def to_text(self) -> str:
         """An aligned plain table with protocol and overlap under it."""
         others = [f"not answered by this model: {', '.join(self.left_out)}"] if self.left_out else []
+        others += [
+            f"{task.name}: {counted(task.missing, 'row')} without {task.relation} left out"
+            for task in self.tasks
+            if task.missing
+        ]
         return "\n".join([*align(*self._table()), *others, *self.notes, str(self.protocol), self.overlap])
 
     def to_markdown(self) -> str:

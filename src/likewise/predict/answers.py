@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import UnknownNameError
+from likewise.errors import UnknownNameError, UsageError
 from likewise.records import Relation
 
 Numbers = NDArray[np.float64]
@@ -111,12 +111,18 @@ def as_pairs(pairs: Any, *, text_a: str | None = None, text_b: str | None = None
 def as_texts(texts: Any, *, text: str | None = None) -> list[str]:
     """Single texts from a list of them, or from anything `data.read` takes that has a column of texts."""
     texts = texts.tolist() if hasattr(texts, "tolist") else texts  # a pandas Series, an array
+    if isinstance(texts, str) and " " in texts.strip() and not _is_file(texts):
+        raise UsageError("one text is given where a list of texts, or a file of them, is read: give [text]")
     if isinstance(texts, list | tuple) and all(isinstance(one, str) for one in texts):
         return list(texts)
     from likewise.data import read
 
     source = str(texts) if isinstance(texts, Path) else texts
     return [record.texts[0] for record in read(source, relations=(), text_a=text, pairs=False)]
+
+
+def _is_file(text: str) -> bool:
+    return len(text) < 256 and Path(text).exists()
 
 
 def label_probabilities(logits: NDArray[np.floating]) -> Probabilities:

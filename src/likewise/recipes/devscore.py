@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,13 @@ from likewise.wording import WORST
 if TYPE_CHECKING:
     from torch import Tensor
 
+_log = logging.getLogger("likewise")
+
 CORRELATIONS = ("spearman", "pearson")
+
+
+# A best correlation on dev below this is no chance: answers fall where ratings rise.
+_FALLING = -0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,17 @@ class DevSet:
 
     name: str
     records: Sequence[Record]
+
+
+def warn_if_falling(best: float | None, relations: Sequence[Relation]) -> None:
+    """A model that learnt the wrong way round is not handed over without a word."""
+    correlations = all(relation.metric in CORRELATIONS for relation in relations)
+    if correlations and best is not None and WORST < best < _FALLING:
+        _log.warning(
+            "the best dev score is %.2f: answers fall where ratings rise. Turn a scale round on which low "
+            "means alike; if its numbers are labels: --relation NAME:classes",
+            best,
+        )
 
 
 def dev_scorer(

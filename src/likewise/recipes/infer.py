@@ -20,7 +20,8 @@ import tomli_w
 from likewise.data import count_rows, infer_relations, open_table
 from likewise.data.columns import find_any_texts
 from likewise.data.ratings import find_label_columns
-from likewise.data.reading import find_named_corpus
+from likewise.data.reading import find_named_corpus, no_rows
+from likewise.data.values import is_missing, to_number
 from likewise.errors import DataError, Problem
 from likewise.recipes.reading import shipped_document
 from likewise.recipes.schema import Recipe
@@ -54,20 +55,20 @@ def infer_document(
     texts = () if find_named_corpus(source) else _require_pairs(source, name, text_a, text_b)
     relations = infer_relations(source, declared=declared, text_a=text_a, text_b=text_b, data_dir=data_dir)
     if texts and relations and not declared:
-        _tell_left_out(source, [*texts, *(relation.name for relation in relations)])
+        _tell_guesses(source, texts, relations)
     if not relations:
-        raise _which_relation(name, relations, [c for c in open_table(source).columns if c not in texts])
+        raise _which_relation(source, name, relations, texts)
     entry: dict[str, Any] = {"source": name}
     entry |= {key: value for key, value in zip(_TEXTS, (text_a, text_b), strict=True) if value}
     stage = {
         "name": "pairs",
         "data": [entry],
-        **_stage_defaults(relations, count_rows(source)),
+        **_stage_defaults(relations, _count_rated(source, relations)),
         "objective": _objectives(relations),
     }
     return {
         "name": Path(name).name.partition(".")[0] or "pairs",
-        "method": "regression" if len(relations) == 1 else "relations",
+        "method": "regression" if _alone(relations) else "relations",
         "encoder": {"name": "default", "normalise": _alone(relations)},
         "relation": {relation.name: _relation_table(relation) for relation in relations},
         "stage": [stage],
@@ -86,14 +87,36 @@ def _require_pairs(source: object, name: str, text_a: str | None, text_b: str | 
     return found
 
 
-def _tell_left_out(source: object, used: Sequence[str]) -> None:
-    """Nothing that looks like a label is passed over without a word."""
+def _tell_guesses(source: object, texts: Sequence[str], relations: Sequence[Relation]) -> None:
+    """No label is passed over, and no number that may be one is read as a scale, without a word."""
     table = open_table(source)
-    others = [column for column in table.columns if column not in used]
-    for column, labels in find_label_columns(islice(table, _LOOKED_AT), others).items():
+    used = [*texts, *(relation.name for relation in relations)]
+    rows = list(islice(table, _LOOKED_AT))
+    for column, labels in find_label_columns(rows, [c for c in table.columns if c not in used]).items():
         shown = ", ".join(labels[:3]) + (", …" if len(labels) > 3 else "")
         option = _relation_option(column, "classes")
         _log.warning("column %r (%s) is not learnt; if it is a label: %s", column, shown, option)
+    for relation in relations:
+        cells = (row.fields.get(relation.name) for row in rows)
+        values = {to_number(cell) for cell in cells if not is_missing(cell)}
+        # 0 and 1 mostly mean no and yes, 0 to 2 the classes of NLI.
+        if relation.kind == "graded" and values <= {0, 1, 2}:
+            shown = ", ".join(f"{value:g}" for value in (0, 1, 2) if value in values)
+            scale, option = relation.scale, _relation_option(relation.name, "classes")
+            said = "column %r holds only %s, read as a scale %s that rises with likeness; as labels: %s"
+            _log.warning(said, relation.name, shown, scale, option)
+
+
+def _count_rated(source: object, relations: Sequence[Relation]) -> int | None:
+    """How many rows of a table have a rating, so that sparse ones are learnt from for long enough.
+
+    Of a long table all rows are counted: those that have none do not matter then.
+    """
+    rows = count_rows(source)
+    if rows is None or rows > _LOOKED_AT:
+        return rows
+    names = [relation.name for relation in relations]
+    return sum(any(not is_missing(row.fields.get(name)) for name in names) for row in open_table(source))
 
 
 def kind_of_stage(document: Mapping[str, Any]) -> str:
@@ -103,7 +126,11 @@ def kind_of_stage(document: Mapping[str, Any]) -> str:
 
 
 def with_own_paraphrases(
-    document: Mapping[str, Any], *, name: str, texts: tuple[str | None, str | None] = (None, None)
+    document: Mapping[str, Any],
+    source: object,
+    *,
+    name: str,
+    texts: tuple[str | None, str | None] = (None, None),
 ) -> dict[str, Any]:
     """A recipe that teaches phrases with a user's own table of paraphrases, or file of links, as its data.
 
@@ -111,6 +138,9 @@ def with_own_paraphrases(
     """
     entry = {"source": name, **{key: column for key, column in zip(_TEXTS, texts, strict=True) if column}}
     stage = {**document["stage"][0], "data": [entry], "filter_against": []}
+    rows = count_rows(source)
+    if rows is not None and rows < _FEW:
+        stage["batch_size"] = 16  # in batches of 100 a small table would be a step or two an epoch
     # Once an epoch: in steps a small table would be looked at too seldom to stop by.
     stage.pop("evaluate_every", None)
     said = f"Phrase alignments of {name} taught to a joint encoder; its size stays the same"
@@ -133,20 +163,26 @@ def with_own_task(
         source, declared=declared, text_a=texts[0], text_b=texts[1], pairs=len(found) == 2
     )
     if len(relations) != 1:
-        raise _which_relation(name, relations, [column for column in columns if column not in found])
+        raise _which_relation(source, name, relations, found)
     [relation] = relations
     if not named and not declared:
-        _tell_left_out(source, [*found, relation.name])
+        _tell_guesses(source, found, relations)
     # A named corpus knows its own columns.
     entry = {"source": name, **({} if named else dict(zip(_TEXTS, found, strict=False)))}
     stage = {**document["stage"][0], "relation": relation.name, "data": [entry], "dev": []}
-    stage |= {"filter_against": [], "dev_share": 0.1, **_joint_settings(count_rows(source))}
+    stage |= {"filter_against": [], "dev_share": 0.1, **_joint_settings(_count_rated(source, relations))}
     kept = {key: value for key, value in document.items() if key != "evaluation"}
     return {**kept, "relation": {relation.name: _relation_table(relation)}, "stage": [stage]}
 
 
-def _which_relation(name: str, relations: Sequence[Relation], columns: Sequence[str]) -> DataError:
+def _which_relation(
+    source: object, name: str, relations: Sequence[Relation], texts: Sequence[str]
+) -> DataError:
     """It is not clear what is to be learnt: say what there is to choose from."""
+    table = open_table(source)
+    if next(iter(table), None) is None:
+        return DataError([no_rows(table)])
+    columns = [column for column in table.columns if column not in texts]
     if relations:
         several = ", ".join(relation.name for relation in relations)
         found = f"rates {several}, and one relation is learnt"

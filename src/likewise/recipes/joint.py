@@ -13,7 +13,7 @@ from likewise.evaluation.metrics import compute
 from likewise.methods.joint import JointModel, load_joint
 from likewise.predict import JointPredictor
 from likewise.recipes.build import build_relations, build_settings
-from likewise.recipes.devscore import DevSet, tells_models_apart
+from likewise.recipes.devscore import DevSet, tells_models_apart, warn_if_falling
 from likewise.recipes.runfiles import Place, stage_report
 from likewise.recipes.schema import Recipe
 from likewise.recipes.schema_stages import JointStageSpec
@@ -56,18 +56,8 @@ def joint_plan_lines(
         f"  {counted(steps.steps, 'step')}, {steps.steps_per_epoch:,} an epoch, batch {stage.batch_size}, "
         f"{stage.optimiser} at {stage.learning_rate:g}, seed {recipe.seed}",
         *([f"  cut at {model.max_length} pieces, all that the encoder reads"] if capped else []),
-        *_perhaps_labels(model.relation, data),
         *(f"  {line}" for line in data.leakage),
     ]
-
-
-def _perhaps_labels(relation: Relation, data: StageData) -> list[str]:
-    """A hint where numbers look like labels: 0 and 1 mostly mean no and yes, 0 to 2 the classes of NLI."""
-    values = {record.values.get(relation.name) for record in data.train} - {None}
-    if relation.kind != "graded" or not values <= {0, 1, 2}:
-        return []
-    found = ", ".join(f"{value:g}" for value in sorted(map(float, map(str, values))))
-    return [f"  only {found} occur, read as a scale; as labels: --relation {relation.name}:classes"]
 
 
 def run_joint(
@@ -92,6 +82,7 @@ def run_joint(
         resumable=place.resumable,
         **place.options(0),
     )
+    warn_if_falling(report.best_value, model.relations)
     model.settle()
     return model, [stage_report(stage.name or "stage 0", report, data)]
 

@@ -12,7 +12,7 @@ from likewise.losses import LOSSES
 from likewise.methods.pairs import PairModel
 from likewise.recipes.build import build_objectives, encoder_files
 from likewise.recipes.context import RunContext
-from likewise.recipes.devscore import DevSet, check_dev, dev_scorer, settle_cosines
+from likewise.recipes.devscore import DevSet, check_dev, dev_scorer, settle_cosines, warn_if_falling
 from likewise.recipes.frozen import Frozen, run_parallel, run_refine
 from likewise.recipes.plans import frozen_plan_lines, plan_lines
 from likewise.recipes.runfiles import Place, kept_stage, stage_report
@@ -146,6 +146,7 @@ def _run_stage(
         report = fit(
             model, data.train, weights=data.weights, groups=data.groups, resumable=place.resumable, **shared
         )
+    warn_if_falling(report.best_value, model.relations)
     settle_cosines(model, data.dev, precision=context.precision)
     return stage_report(stage.name or f"stage {number}", report, data)
 

@@ -35,6 +35,7 @@ from likewise.recipes.schema_stages import (
 )
 from likewise.recipes.sources import load_source
 from likewise.records import Record, Relation
+from likewise.wording import counted
 
 if TYPE_CHECKING:
     from likewise.recipes.context import RunContext
@@ -96,7 +97,10 @@ def load_stage(
             pairs=reads_pairs(stage, spec, context),
             tell=context.tell,
         )
-        return without_languages(found, recipe.hold_out, spec.source, leakage)
+        found = without_languages(found, recipe.hold_out, spec.source, leakage)
+        if isinstance(stage, JointStageSpec):
+            found = only_rated(found, next(iter(relations)), leakage)
+        return found
 
     parallel = load_translations(recipe, number, read, context=context, notes=leakage)
     train = [(spec, rows(spec)) for spec in rated_data(stage)]
@@ -124,14 +128,27 @@ def load_stage(
         if not clean:
             drawn = "split off" if fold is None else "drawn as a fold"
             leakage.append(f"dev was {drawn} at random: the rows hang together through shared texts")
-    if isinstance(stage, JointStageSpec) and stage.sample is not None:
-        order = np.random.default_rng([recipe.seed, len(records)]).permutation(len(records)).tolist()
-        kept = sorted(order[: stage.sample])
-        records = [records[row] for row in kept]
-        weights, groups = [weights[row] for row in kept], [groups[row] for row in kept]
+    kept = _drawn(stage, recipe.seed, len(records))
+    records = [records[row] for row in kept]
+    weights, groups = [weights[row] for row in kept], [groups[row] for row in kept]
     return StageData(
         records, weights if len(set(weights)) > 1 else None, groups, sets, leakage, tuple(parallel)
     )
+
+
+def _drawn(stage: object, seed: int, rows: int) -> list[int]:
+    """The rows that a stage draws from those it has: all, unless it names a number of them."""
+    if not isinstance(stage, JointStageSpec) or stage.sample is None:
+        return list(range(rows))
+    return sorted(np.random.default_rng([seed, rows]).permutation(rows).tolist()[: stage.sample])
+
+
+def only_rated(records: Sequence[Record], relation: str, notes: list[str]) -> list[Record]:
+    """The rows that answer a relation, where it is the only one that is learnt."""
+    rated = [record for record in records if record.values.get(relation) is not None]
+    if len(rated) < len(records):
+        notes.append(f"{counted(len(records) - len(rated), 'row')} without {relation} left out")
+    return rated
 
 
 def _hold_fold(
