@@ -11,6 +11,7 @@ import likewise
 from likewise.api import make_recipe
 from likewise.errors import DataError, RecipeError, UsageError
 from likewise.recipes.context import RunContext
+from likewise.recipes.devscore import warn_if_falling
 from likewise.recipes.infer import recipe_toml
 from likewise.recipes.reading import read_recipe, recipe_from, shipped_document, shipped_recipes
 from likewise.recipes.run import dry_run, run_recipe
@@ -380,3 +381,18 @@ def test_inferred_recipe_gives_small_tables_enough_steps(tmp_path, rows, batch, 
     (tmp_path / "p.csv").write_text(f"text_a,text_b,similarity\n{lines}", encoding="utf8")
     stage = make_recipe(str(tmp_path / "p.csv"), relations=["similarity:0..5"])[0].stage[0]
     assert (stage.batch_size, stage.epochs) == (batch, epochs)
+
+
+@pytest.mark.parametrize(
+    ("best", "metric", "warned"),
+    [
+        (-0.8, "spearman", True),
+        (-0.1, "spearman", False),
+        (-1.0, "spearman", False),  # answers all alike
+        (-0.8, "mse", False),
+        (None, "pearson", False),
+    ],
+)
+def test_a_model_that_learnt_the_wrong_way_round_is_said(best, metric, warned, caplog):
+    warn_if_falling(best, [Relation.graded("distance", 0, 5, metric=metric)])
+    assert ("answers fall where ratings rise" in caplog.text) is warned
