@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from likewise.wording import counted
 if TYPE_CHECKING:
     from likewise.recipes.context import RunContext
 
+Entry = TypeVar("Entry")
 
 # Seeds share the sample of parallel text, and so its vectors in the cache.
 _SAMPLE = 1
@@ -123,17 +124,19 @@ def load_stage(
             chosen, clean = split_rows(records, stage.dev_share, recipe.seed)
             sets = (DevSet("split-off dev", [records[row] for row in sorted(chosen)]),)
         kept = [row for row in range(len(records)) if row not in chosen]
-        records = [records[row] for row in kept]
-        weights, groups = [weights[row] for row in kept], [groups[row] for row in kept]
+        records, weights, groups = _take(kept, records), _take(kept, weights), _take(kept, groups)
         if not clean:
             drawn = "split off" if fold is None else "drawn as a fold"
             leakage.append(f"dev was {drawn} at random: the rows hang together through shared texts")
     kept = _drawn(stage, recipe.seed, len(records))
-    records = [records[row] for row in kept]
-    weights, groups = [weights[row] for row in kept], [groups[row] for row in kept]
+    records, weights, groups = _take(kept, records), _take(kept, weights), _take(kept, groups)
     return StageData(
         records, weights if len(set(weights)) > 1 else None, groups, sets, leakage, tuple(parallel)
     )
+
+
+def _take(rows: Sequence[int], entries: Sequence[Entry]) -> list[Entry]:
+    return [entries[row] for row in rows]
 
 
 def _drawn(stage: object, seed: int, rows: int) -> list[int]:
