@@ -107,7 +107,7 @@ def test_score_of_an_unknown_relation_writes_nothing(model):
     result = call("score", "-", "--model", model, "--relation", "mood", input="a,b\na man,a dog\n")
     assert result.returncode == 2
     assert result.stdout == ""
-    assert "the model has no relation 'mood'; it answers similarity, topic" in result.stderr
+    assert "'mood'" in result.stderr
 
 
 def test_score_reads_standard_input_and_writes_standard_output(model):

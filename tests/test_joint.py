@@ -532,3 +532,14 @@ def test_a_new_head_is_not_reported_as_missing(tiny_encoder):
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "MISSING" not in result.stdout + result.stderr
+
+
+def test_a_named_corpus_of_several_ratings_is_asked_which(data_dir):
+    with pytest.raises(DataError, match="rates relatedness, entailment, and one relation is learnt"):
+        make_recipe("finetune", data="sick/train", data_dir=data_dir)
+
+
+def test_few_ratings_in_a_long_table_are_a_small_table():
+    table = [{"a": f"a {n}", "b": f"b {n}", "score": n % 5 if n < 100 else None} for n in range(20_000)]
+    [stage] = make_recipe("finetune", data=table, relations="score:0..4")[0].stage
+    assert (stage.batch_size, stage.epochs) == (16, 20)

@@ -12,7 +12,7 @@ import typer
 from likewise.cli import options
 from likewise.cli.console import counting, note, out, quiet_libraries
 from likewise.data import write_json_aside
-from likewise.errors import EvaluationError
+from likewise.errors import LikewiseError
 
 if TYPE_CHECKING:
     from likewise.evaluation.results import SuiteResult
@@ -86,10 +86,13 @@ def evaluate(
                     precision=precision,
                     progress=advance,
                 )
-            except EvaluationError as error:
+            except LikewiseError:
                 # What was measured before is not lost.
-                _show(models[: len(results)], results, None, as_json=False)
-                raise EvaluationError(f"{model}: {error}") from None
+                if results:
+                    _show(models[: len(results)], results, None, as_json)
+                if len(models) > 1:
+                    note(f"{model} is not measured")
+                raise
         results.append(found)
     _show(models, results, output, as_json)
 

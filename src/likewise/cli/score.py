@@ -13,7 +13,7 @@ import typer
 from likewise.cli import options
 from likewise.cli.answering import answer_columns, first_rows, names_file, texts_of, write_answers
 from likewise.cli.console import note, out, quiet_libraries
-from likewise.errors import UnknownNameError, UsageError
+from likewise.errors import UsageError
 
 if TYPE_CHECKING:
     from likewise.data.rows import Row, Table
@@ -123,10 +123,6 @@ def _score_file(
     text_columns = _text_columns(table, columns, single=single)
     opened = first_rows(table)
     predictor = load()
-    known = [r.name for r in predictor.relations]
-    for wanted in relation or ():
-        if wanted not in known:
-            raise UnknownNameError(f"the model has no relation {wanted!r}; it answers {', '.join(known)}")
     asked = [r for r in predictor.relations if not relation or r.name in relation]
     # Labels without an order come with their probabilities.
     labels = {r.name: r.labels for r in asked if r.kind == "classes"}
@@ -142,9 +138,9 @@ def _score_file(
         scores = predictor.score([text for (text,) in rows] if single else rows, relation=relation)
         for row, found in enumerate(scores.rows()):
             answers: dict[str, float | str] = dict(found)
+            chances = scores.chances(row)
             for name in labels:
-                shares = scores.chances(row)[name]
-                answers |= {_chance_column(name, label): share for label, share in shares.items()}
+                answers |= {_chance_column(name, label): p for label, p in chances[name].items()}
             yield {names[n]: v if isinstance(v, str) else round(v, 6) for n, v in answers.items()}
 
     write_answers(

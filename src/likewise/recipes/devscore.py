@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("likewise")
 
 CORRELATIONS = ("spearman", "pearson")
-
-
 # A best correlation on dev below this is no chance: answers fall where ratings rise.
 _FALLING = -0.2
 

@@ -36,6 +36,8 @@ _FEW, _FEW_PAIRS_SEEN = 1000, 2500
 # A joint encoder learns from the same rows for longer: on dev 12 epochs of 1,000 pairs are better than 4
 # (experiments paraphrase-epochs-*), 32 hardly more.
 _JOINT_ROWS_SEEN, _MOST_EPOCHS = 12_000, 20
+# Beyond so many rows nothing above depends on how many there are.
+_MANY = _JOINT_ROWS_SEEN // 4
 # A list as tomli_w writes it, one entry a line, and how long it may be on one.
 _LIST, _LINE = re.compile(r"\[\n((?:    [^\n]+,\n)+)\]"), 90
 _TEXTS = ("text_a", "text_b")
@@ -100,7 +102,7 @@ def _tell_guesses(source: object, texts: Sequence[str], relations: Sequence[Rela
         cells = (row.fields.get(relation.name) for row in rows)
         values = {to_number(cell) for cell in cells if not is_missing(cell)}
         # 0 and 1 mostly mean no and yes, 0 to 2 the classes of NLI.
-        if relation.kind == "graded" and values <= {0, 1, 2}:
+        if relation.kind == "graded" and values and values <= {0, 1, 2}:
             shown = ", ".join(f"{value:g}" for value in (0, 1, 2) if value in values)
             scale, option = relation.scale, _relation_option(relation.name, "classes")
             said = "column %r holds only %s, read as a scale %s that rises with likeness; as labels: %s"
@@ -108,15 +110,15 @@ def _tell_guesses(source: object, texts: Sequence[str], relations: Sequence[Rela
 
 
 def _count_rated(source: object, relations: Sequence[Relation]) -> int | None:
-    """How many rows of a table have a rating, so that sparse ones are learnt from for long enough.
+    """How many rows of a table have a rating, as far as settings depend on it; None where nobody can tell.
 
-    Of a long table all rows are counted: those that have none do not matter then.
+    Rows without one do not count: a few ratings in a long table are still a small table.
     """
-    rows = count_rows(source)
-    if rows is None or rows > _LOOKED_AT:
-        return rows
+    if count_rows(source) is None:
+        return None
     names = [relation.name for relation in relations]
-    return sum(any(not is_missing(row.fields.get(name)) for name in names) for row in open_table(source))
+    rated = (1 for row in open_table(source) if any(not is_missing(row.fields.get(name)) for name in names))
+    return sum(islice(rated, _MANY))
 
 
 def kind_of_stage(document: Mapping[str, Any]) -> str:
@@ -179,10 +181,6 @@ def _which_relation(
     source: object, name: str, relations: Sequence[Relation], texts: Sequence[str]
 ) -> DataError:
     """It is not clear what is to be learnt: say what there is to choose from."""
-    table = open_table(source)
-    if next(iter(table), None) is None:
-        return DataError([no_rows(table)])
-    columns = [column for column in table.columns if column not in texts]
     if relations:
         several = ", ".join(relation.name for relation in relations)
         found = f"rates {several}, and one relation is learnt"
@@ -191,6 +189,10 @@ def _which_relation(
             for relation in relations
         )
     else:
+        table = open_table(source)
+        if next(iter(table), None) is None:
+            return DataError([no_rows(table)])
+        columns = [column for column in table.columns if column not in texts]
         found = f"no column looks like a rating; beside the texts it has {', '.join(columns) or 'none'}"
         remedy = f"for labels {_relation_option(columns[0] if columns else 'NAME', 'classes')}"
     return DataError([Problem(name, found, f"name it: {remedy}")])
