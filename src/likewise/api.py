@@ -116,6 +116,7 @@ def make_recipe(
 ) -> tuple[Recipe, dict[str, object]]:
     """The recipe that `train` would run, and the in-memory tables its entries name."""
     tables: dict[str, object] = {}
+    folder = None if data_dir is None else Path(data_dir)
     relations = [relations] if isinstance(relations, str) else relations
     changes = dict(overrides) if isinstance(overrides, Mapping) else dict(map(parse_override, overrides))
     if seed is not None:
@@ -126,7 +127,12 @@ def make_recipe(
         kind = kind_of_stage(document)
         if named is not None and kind == "joint":
             document = with_own_task(
-                document, tables.get(named, named), name=named, declared=relations, texts=(text_a, text_b)
+                document,
+                tables.get(named, named),
+                name=named,
+                declared=relations,
+                texts=(text_a, text_b),
+                data_dir=folder,
             )
             return recipe_from(document, where, overrides=changes, encoder=encoder), tables
         if named is not None and kind == "inject" and not relations:
@@ -145,7 +151,12 @@ def make_recipe(
         )
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else _remember(source, tables)
     document = infer_document(
-        tables.get(name, name), name=name, declared=relations, text_a=text_a, text_b=text_b
+        tables.get(name, name),
+        name=name,
+        declared=relations,
+        text_a=text_a,
+        text_b=text_b,
+        data_dir=folder,
     )
     return recipe_from(document, f"recipe for {name}", overrides=changes, encoder=encoder), tables
 

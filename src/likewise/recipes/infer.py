@@ -156,13 +156,19 @@ def with_own_task(
     name: str,
     declared: Sequence[str] = (),
     texts: tuple[str | None, str | None] = (None, None),
+    data_dir: str | Path | None = None,
 ) -> dict[str, Any]:
     """A joint recipe with a user's own table of pairs or single texts in place of its data and relations."""
     named = find_named_corpus(source)
     columns = () if named else open_table(source).columns
     found = named[0].texts if named else find_any_texts(columns, *texts, source=name)
     relations = infer_relations(
-        source, declared=declared, text_a=texts[0], text_b=texts[1], pairs=len(found) == 2
+        source,
+        declared=declared,
+        text_a=texts[0],
+        text_b=texts[1],
+        data_dir=data_dir,
+        pairs=len(found) == 2,
     )
     if len(relations) != 1:
         raise _which_relation(source, name, relations, found)
