@@ -17,11 +17,12 @@ from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import RecipeError, UsageError
 from likewise.evaluation.metrics import spearman
-from likewise.folders import kind_of
+from likewise.folders import document_of
 from likewise.heads import Layers
 from likewise.methods.described import DescribedHead
 from likewise.methods.pairs import Objective, PairModel
 from likewise.records import Record, Relation
+from likewise.registry import family_name
 from likewise.training.loader import Collate, PairDataset
 
 # Descriptions have words that no pair has: what they are read by can be told from what pairs are read by.
@@ -270,7 +271,7 @@ def test_one_head_answers_opposite_questions_by_their_descriptions(study, schedu
     for name in ("alike", "apart"):
         np.testing.assert_array_equal(again.score(pairs)[name], scores[name])
     assert again.source("alike") == "head"
-    assert kind_of(study / "model") == "pairs"
+    assert family_name(document_of(study / "model")) == "pairs"
 
 
 def test_descriptions_are_encoded_once_per_predictor(study, monkeypatch):

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import likewise
 from likewise.api import make_recipe
 from likewise.data import open_table
-from likewise.errors import DataError, RecipeError, UnknownNameError, UsageError
+from likewise.errors import DataError, ModelError, RecipeError, UnknownNameError, UsageError
 from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
 from likewise.methods.joint import load_joint
@@ -165,11 +165,13 @@ def test_single_texts_are_read_where_a_row_holds_one(tiny_encoder, tmp_path, mon
     file.write_text("text,same\n" + "\n".join(rows) + "\n")
     model = run(tmp_path, recipe(tiny_encoder, file, CLASSES, epochs=20))
     assert model.model.texts == 1
-    assert model.answers([("the dog runs",), ("the dog sleeps",)]) == ["yes", "no"]
+    assert model.score([text for (text,) in [("the dog runs",), ("the dog sleeps",)]])[
+        model.relations[0].name
+    ] == ["yes", "no"]
     with pytest.raises(UsageError, match="single texts"):
         model.score([("a", "b")])
     loaded = likewise.load(tmp_path / "model", device="cpu")
-    assert loaded.answers([("the dog runs",)]) == ["yes"]
+    assert loaded.score([text for (text,) in [("the dog runs",)]])[loaded.relations[0].name] == ["yes"]
     classifier = likewise.load_classifier(tmp_path / "model", device="cpu")
     found = classifier.classify(["the dog runs", "the dog sleeps"])
     assert found.best == ["yes", "no"]
@@ -240,9 +242,9 @@ def test_what_a_model_of_single_texts_cannot_score(rated_texts, texts, said):
 
 def test_a_joint_model_says_that_it_explains_and_encodes_nothing(trained):
     model = likewise.load(trained / "model", device="cpu")
-    with pytest.raises(UsageError, match="explain with an encoder"):
+    with pytest.raises(UsageError, match="no vectors of texts or words"):
         model.explain("a dog", "a cat")
-    with pytest.raises(UsageError, match="encode with an encoder"):
+    with pytest.raises(UsageError, match="take an encoder instead"):
         model.encode(["a dog"])
 
 
@@ -432,7 +434,7 @@ def test_evaluated_on_the_tasks_that_ask_its_relation(trained, tmp_path):
 
 
 def test_a_pair_model_is_no_classifier(trained):
-    with pytest.raises(UsageError, match="pairs of texts"):
+    with pytest.raises(ModelError, match="pairs of texts"):
         likewise.load_classifier(trained / "model", device="cpu")
 
 

@@ -258,13 +258,13 @@ def test_any_encoder_classifies_untaught_by_the_cosine(tiny_encoder):
     model = likewise.load_classifier(tiny_encoder, device="cpu")
     found = model.classify(["the dog", "a book"], labels=["the dog", "a book"])
     assert found.best == ["the dog", "a book"]
-    assert model.tasks == ()
+    assert model.relations == ()
 
 
 def test_models_of_pairs_and_of_labels_are_not_mistaken_for_each_other(tasks, tiny_encoder, tiny_pairs):
     train(tasks, "labels")
-    with pytest.raises(ModelError, match="classifies texts"):
-        likewise.load(tasks / "labels", device="cpu")
+    with pytest.raises(UsageError, match="reads single texts"):
+        likewise.load(tasks / "labels", device="cpu").score([("the dog", "a cat")])
     likewise.train(
         str(tiny_pairs),
         tasks / "pairs",
@@ -429,8 +429,8 @@ def test_shipped_recipes_train_on_tiny_data(tasks, tiny_encoder, scenario, kind)
     stage |= {"dev": stage["data"], "max_steps": 4}
     (tasks / "shipped.toml").write_text(tomli_w.dumps({**document, "evaluation": {}}))
     model = likewise.train(str(tasks / "shipped.toml"), device="cpu")
-    assert [task.name for task in model.tasks] == names
-    for task in model.tasks:
+    assert [task.name for task in model.relations] == names
+    for task in model.relations:
         assert model.classify("the man sings", task=task.name).probabilities.shape == (1, len(task.labels))
 
 
@@ -480,7 +480,7 @@ def test_zero_update_names_labels_and_changes_no_parameter(trained, here):
     assert len(weights) == 2
     assert all(before[name] == after[name] for name in weights)
     new = likewise.load_classifier(trained / "new", device="cpu")
-    assert [task.name for task in new.tasks] == ["mood", "place", "speed"]
+    assert [task.name for task in new.relations] == ["mood", "place", "speed"]
     assert new.classify("a woman sleeps 1", task="speed").labels == ("fast", "slow")
 
 

@@ -47,7 +47,6 @@ def cell_of(folder: Path) -> dict:
     return json.loads(file.read_text())
 
 
-@bug
 @pytest.mark.parametrize("sources", [["head"], ["cosine"]])
 def test_an_experiment_files_a_joint_models_answers_under_the_head(world, sources):
     experiment(write_experiment("joint", sources=sources), "cells", device="cpu")
@@ -168,7 +167,7 @@ def test_a_table_that_no_stage_can_learn_from_says_why_for_each(world):
 @pytest.mark.parametrize(
     "recipe",
     [
-        *(pytest.param(name, marks=bug) for name in ("pairs", "inject", "joint-labels", "labels")),
+        *(pytest.param(name, marks=bug) for name in ("pairs", "inject", "joint-labels")),
         "joint",
         "refine",
     ],
@@ -201,7 +200,6 @@ def test_one_relation_alone_keeps_the_relation_that_a_refine_stage_learns(world)
     assert set(alone.relation) == {"similarity", "topic"}
 
 
-@bug
 def test_asked_for_the_cosine_every_verb_gives_the_plain_cosine(world):
     model = likewise.train("pairs.csv", encoder="encoder", relations=["similarity:0..5"], overrides={"stage.0.max_steps": 1}, device="cpu")  # fmt: skip
     pairs = [("the old man plays", "a woman sings"), ("a dog", "the cat runs")]
@@ -218,13 +216,12 @@ def test_texts_without_letters_are_the_same_only_if_they_are_written_alike():
     assert text_key("? !") == text_key("?!")
 
 
-@bug
 def test_crosslingual_is_one_measurement_everywhere(data_dir, tiny_encoder, monkeypatch, tmp_path):
     from likewise.evaluation.crosslingual import CrosslingualResult
 
     monkeypatch.setenv("LIKEWISE_TEST_LOG", str(tmp_path / "log.jsonl"))
     monkeypatch.setattr(
-        "likewise.evaluating.measure_languages",
+        "likewise.evaluation.crosslingual.run_crosslingual",
         lambda *a, **o: CrosslingualResult.__new__(CrosslingualResult),
     )
     assert isinstance(

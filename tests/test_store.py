@@ -217,12 +217,12 @@ def test_saved_bilstm_keeps_its_padding_rule(tiny_vectors, tmp_path):
     from likewise.encoders.words import bilstm_encoder, padding_of
     from likewise.methods.pairs import Objective, PairModel
     from likewise.records import Relation
-    from likewise.store import load_model, save_model
+    from likewise.store import save_model
 
     encoder = bilstm_encoder(tiny_vectors, hidden=12, padding="infersent-v1", device="cpu")
     model = PairModel(encoder, [Objective(Relation.graded("similarity", 0, 5), "cosine", "mse")])
     save_model(model, tmp_path / "m", about={})
-    again, _ = load_model(tmp_path / "m", device="cpu")
+    again = likewise.load(tmp_path / "m", device="cpu").model
     assert padding_of(again.encoder) == "infersent-v1"
     assert np.abs(again.encoder.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-6
     SentenceTransformer(str(tmp_path / "m"), device="cpu").encode(TEXTS)  # padding-safe, but it loads

@@ -24,8 +24,8 @@ _HOMES = {
     "score": "likewise.api",
     "train": "likewise.api",
     "update": "likewise.api",
-    "evaluate": "likewise.evaluating",
-    "evaluate_crosslingual": "likewise.evaluating",
+    "evaluate": "likewise.api",
+    "evaluate_crosslingual": "likewise.api",
     "experiment": "likewise.experiments",
     "audit": "likewise.evaluation",
     "Relation": "likewise.records",
@@ -56,9 +56,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from likewise.api import score, train, update
+    from likewise.api import evaluate, evaluate_crosslingual, score, train, update
     from likewise.errors import LikewiseError
-    from likewise.evaluating import evaluate, evaluate_crosslingual
     from likewise.evaluation import audit
     from likewise.experiments import experiment
     from likewise.predict import Classes, Classifier, Predictor, Scores, load, load_classifier

@@ -1,4 +1,4 @@
-"""The verbs as Python functions: `likewise.score`, `train`, `update`; `evaluate` stands in `evaluating`."""
+"""The verbs as Python functions: `likewise.score`, `train`, `update`, `evaluate`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise.errors import UsageError
-from likewise.predict import JointPredictor, Predictor, Scores, load
+from likewise.folders import is_raw
+from likewise.predict import Answerer, Scores, load, load_classifier
 from likewise.recipes.context import RunContext
 from likewise.recipes.infer import infer_document, kind_of_stage, with_own_paraphrases, with_own_task
 from likewise.recipes.reading import Overrides, named_document, parse_override, recipe_from, shipped_recipes
@@ -21,20 +22,133 @@ from likewise.training.state import FitEvent
 
 if TYPE_CHECKING:
     from likewise.encoders.external import TextFunction
+    from likewise.evaluation.crosslingual import CrosslingualResult
+    from likewise.evaluation.results import SuiteResult
+    from likewise.evaluation.suites import Suite
 
 MEMORY = "table"
 
 
-def score(
-    pairs: Any, model: str | os.PathLike[str] | Predictor | JointPredictor = "default", **options: Any
-) -> Scores:
+def score(pairs: Any, model: str | os.PathLike[str] | Answerer = "default", **options: Any) -> Scores:
     """Score pairs with a model: a list of (a, b), a file, a frame or a dataset; or the texts it reads.
 
-    Options are `Predictor.score`'s.
+    Options are those of a loaded model's `score`.
     """
-    predictor = load(model) if isinstance(model, str | os.PathLike) else model
-    scores: Scores = predictor.score(pairs, **options)
-    return scores
+    loaded = load(model) if isinstance(model, str | os.PathLike) else model
+    return loaded.score(pairs, **options)
+
+
+def evaluate(
+    model: str | os.PathLike[str] | Answerer = "default",
+    suite: str | Path | Suite = "sts7",
+    *,
+    source: str = "cosine",
+    aggregation: str = "all",
+    metric: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    device: str | None = None,
+    precision: str = "fp32",
+    keep_predictions: bool = False,
+    log: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> SuiteResult | CrosslingualResult:
+    """Measure a model on a suite (`sts7`, or a FILE.toml of your own); the result carries its protocol.
+
+    `source` is where scores come from: the plain `cosine` of the vectors, or the model's `head`. A model without vectors
+    of pairs answers by its own source whatever is asked. `metric` is for tasks that name none: if left out, their
+    relation's own (spearman; accuracy for classes). The suite `crosslingual` is measured by `evaluate_crosslingual`,
+    which takes none of these.
+    """
+    from likewise.evaluation.suites import CROSSLINGUAL, get_suite
+
+    if suite == CROSSLINGUAL:
+        return evaluate_crosslingual(
+            model, data_dir=data_dir, device=device, precision=precision, log=log, progress=progress
+        )
+    chosen = get_suite(suite) if isinstance(suite, str | Path) else suite
+    return evaluate_suite(
+        _opened(model, chosen, device, precision),
+        chosen,
+        source=source,
+        aggregation=aggregation,
+        metric=metric,
+        data_dir=data_dir,
+        keep_predictions=keep_predictions,
+        log=log,
+        progress=progress,
+    )
+
+
+def evaluate_suite(
+    model: Answerer,
+    suite: Suite,
+    *,
+    metric: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    log: bool = True,
+    **options: Any,
+) -> SuiteResult:
+    """Measure a loaded model on a list of tasks; options are those of `evaluate`."""
+    from likewise.evaluation.asking import measure
+
+    chosen = suite if metric else suite.with_default_metrics()
+    folder = None if data_dir is None else Path(data_dir)
+    result = measure(model, chosen, metric=metric, data_dir=folder, **options)
+    if log:
+        _log(model, result)
+    return result
+
+
+def _opened(
+    model: str | os.PathLike[str] | Answerer, suite: Suite, device: str | None, precision: str
+) -> Answerer:
+    """The model, loaded; one that was taught nothing, as what the suite asks for."""
+    if isinstance(model, Answerer):
+        return model
+    opening = load_classifier if suite.texts == 1 and is_raw(model) else load
+    return opening(model, device=device, precision=precision)
+
+
+def evaluate_crosslingual(
+    model: str | os.PathLike[str] | Answerer = "default",
+    *,
+    languages: Sequence[str] | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    device: str | None = None,
+    precision: str = "fp32",
+    seed: int = 1,
+    log: bool = True,
+    tell: Callable[[str], None] = lambda line: None,
+    progress: Callable[[int], None] | None = None,
+) -> CrosslingualResult:
+    """What is left of meaning when the language changes: translated pairs, retrieval, probes, spread.
+
+    A model grown on a frozen encoder is compared with that encoder. `languages` are those of the retrieval
+    test; None takes all that the data folder has.
+    """
+    from likewise.evaluation.crosslingual import run_crosslingual
+
+    answering = model if isinstance(model, Answerer) else load(model, device=device, precision=precision)
+    embedding = answering.embedding()
+    result = run_crosslingual(
+        lambda texts: embedding.views(texts, progress=progress),
+        data_dir=None if data_dir is None else Path(data_dir),
+        retrieval_languages=languages,
+        trained_pairs=embedding.languages.rated_pairs,
+        seen_languages=embedding.languages.seen,
+        seed=seed,
+        progress=tell,
+    )
+    if log:
+        _log(answering, result)
+    return result
+
+
+def _log(answering: Answerer, result: SuiteResult | CrosslingualResult) -> None:
+    from likewise.evaluation.runlog import log_test_run
+
+    recipe = str((answering.about.get("recipe") or {}).get("name", ""))
+    log_test_run(result, model=str(answering.about.get("name", "")), recipe=recipe)
 
 
 def train(
@@ -208,7 +322,8 @@ def update(
     data and a share `rehearse` of the old rows) or cold (everything again). `overrides` are keys of the last
     stage: {"epochs": 3, "freeze": ["encoder"]}.
     """
-    from likewise.folders import kind_of
+    from likewise.folders import document_of
+    from likewise.registry import family_name
 
     context = RunContext(
         data_dir=None if data_dir is None else Path(data_dir),
@@ -224,10 +339,14 @@ def update(
         "overrides": overrides,
         "overwrite": overwrite,
     }
-    name, source, kind = os.fspath(model), None if data is None else os.fspath(data), kind_of(model)
+    name, source, kind = (
+        os.fspath(model),
+        None if data is None else os.fspath(data),
+        family_name(document_of(model) or {}) or "raw",
+    )
     if kind == "joint":
         raise UsageError(f"{name} was fine-tuned on one relation: train another (likewise train finetune)")
-    if kind == "pairs" or (kind == "raw" and describe is not None):
+    if kind == "pairs" or (kind in ("raw", "injected") and describe is not None):
         if labels is not None or text is not None:
             raise UsageError(f"{name} answers pairs: describe the relation (--describe, --scale), not labels")
         relation = NewRelation(task, describe or "", scale or "", source, text_a, text_b, column)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from likewise.encoders.resolve import resolve
 from likewise.errors import ModelError
+from likewise.registry import texts_of_rows
 
 FORMAT = 1
 
@@ -35,17 +36,13 @@ def document_of(name: str | os.PathLike[str]) -> dict[str, Any] | None:
     return read_document(file) if file.is_file() else None
 
 
-def kind_of(name: str | os.PathLike[str]) -> Literal["pairs", "labels", "joint", "raw"]:
-    """What a model answers: pairs of texts, the labels of single ones, or nothing that it was taught.
-
-    A joint one reads its texts as one input, be it a pair or a single one.
-    """
-    document = document_of(name)
-    if document is None or "injected" in document:
-        return "raw"
-    return "labels" if "labels" in document else "joint" if "joint" in document else "pairs"
-
-
 def reads_single_texts(name: str | os.PathLike[str]) -> bool:
-    """Whether a model was fine-tuned on single texts, so that it scores those instead of pairs."""
-    return bool((document_of(name) or {}).get("joint", {}).get("texts") == 1)
+    """Whether a model scores single texts instead of pairs; known without loading it."""
+    document = document_of(name)
+    return document is not None and texts_of_rows(document) == 1
+
+
+def is_raw(name: str | os.PathLike[str]) -> bool:
+    """Whether a name leads to an encoder that was taught to answer nothing."""
+    document = document_of(name)
+    return document is None or not document.get("relations")

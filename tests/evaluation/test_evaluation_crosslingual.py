@@ -19,9 +19,9 @@ from likewise.evaluation.crosslingual.measuring import (
     PAIRS,
     CrosslingualData,
     CrosslingualResult,
-    evaluate_crosslingual,
     load_crosslingual,
     measure_crosslingual,
+    run_crosslingual,
     write_report,
 )
 from likewise.evaluation.crosslingual.probes import choose_sentences, probe_languages, probe_meaning
@@ -509,7 +509,7 @@ def trigrams(texts: Sequence[str]) -> dict[str, np.ndarray]:
 @pytest.mark.realdata
 def test_crosslingual_on_real_data(data_dir: Path) -> None:
     lines: list[str] = []
-    result = evaluate_crosslingual(
+    result = run_crosslingual(
         trigrams,
         data_dir=data_dir,
         pairs=("en-en", "en-de", "es-zh"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from likewise.data import find_corpus
 from likewise.errors import EvaluationError, RecipeError, UsageError
 from likewise.evaluation import SUITES, Protocol, Suite, Task, audit, compute, get_suite, run_suite, run_tasks
 from likewise.evaluation.aggregate import aggregate
+from likewise.evaluation.asking import assign
 from likewise.evaluation.tasks import fingerprint
 from likewise.records import Record, Relation
 
@@ -314,16 +316,37 @@ def test_suites_sts7_on_real_data(data_dir: Path) -> None:
     assert found["all"].average == pytest.approx(np.mean([task.value for task in found["all"].tasks]))
 
 
+@dataclass
+class Model:
+    """As much of a model of pairs, or of single texts, as is asked before anything is answered."""
+
+    names: list[str]
+    texts: frozenset[int] = frozenset({2})
+    reads_labels: bool = False
+
+    @property
+    def relations(self):
+        return tuple(map(Relation, self.names))
+
+    def sources(self, relation):
+        return ("head", "cosine") if 2 in self.texts else ("head",)
+
+
+def assigned(suite, names, source, **more):
+    found = assign(suite, Model(names, **more), source)
+    return found.suite, found.left_out
+
+
 def test_suite_by_name_leaves_out_what_a_model_does_not_answer():
     suite = get_suite("relations")
-    kept, others = suite.answerable(["relatedness", "entailment"], "head")
+    kept, others = assigned(suite, ["relatedness", "entailment"], "head")
     assert [task.name for task in kept.tasks] == ["SICK relatedness", "SICK entailment"]
     assert len(others) == 4
-    kept, others = suite.answerable(["similarity"], "cosine")
+    kept, others = assigned(suite, ["similarity"], "cosine")
     assert others == ("SICK entailment",)  # a cosine is no label
-    with pytest.raises(UsageError, match=r"asks for sim, rel, ma, pac, .*heads answer similarity"):
-        suite.answerable(["similarity"], "head")
-    assert get_suite("sts7").answerable(["anything"], "head") == (get_suite("sts7"), ())
+    with pytest.raises(UsageError, match=r"asks for sim, rel, ma, pac, .*model answers similarity"):
+        assigned(suite, ["similarity"], "head")
+    assert assigned(get_suite("sts7"), ["anything"], "head") == (get_suite("sts7"), ())
 
 
 def test_suite_paraphrase_declares_its_tasks_by_names_of_their_own() -> None:
@@ -341,15 +364,15 @@ def test_suite_paraphrase_declares_its_tasks_by_names_of_their_own() -> None:
     ]
     assert suite.texts == 2
     assert get_suite("classification").texts == 1
-    kept, others = suite.answerable(["cola"], "head")
+    kept, others = assigned(suite, ["cola"], "head", texts=frozenset({1}))
     assert [task.name for task in kept.tasks] == ["CoLA in-domain", "CoLA out-of-domain"]
     assert (kept.texts, kept.by_name, len(others)) == (1, True, 6)
-    kept, _ = suite.answerable(["paraphrase"], "cosine")
+    kept, _ = assigned(suite, ["paraphrase"], "cosine")
     assert [task.name for task in kept.tasks] == ["STS-B"]
     with pytest.raises(
-        UsageError, match=r"asks for mrpc, stsb, qqp, mnli, rte, sst2, cola; .* answer paraphrase"
+        UsageError, match=r"asks for mrpc, stsb, qqp, mnli, rte, sst2, cola; .* answers paraphrase"
     ):
-        suite.answerable(["paraphrase"], "head")
+        assigned(suite, ["paraphrase"], "head")
 
 
 @pytest.mark.parametrize("name", SUITES)

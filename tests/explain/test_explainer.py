@@ -96,9 +96,9 @@ def test_carries_of_a_label_counts_its_share(tiny_encoder):
 
 def test_all_of_a_pair_is_scored_in_one_call(predictor, monkeypatch):
     asked = []
-    plain = predictor.score
+    plain = predictor.answer
     monkeypatch.setattr(
-        predictor, "score", lambda rows, **more: asked.append(len(rows)) or plain(rows, **more)
+        predictor, "answer", lambda rows, *more: asked.append(len(rows)) or plain(rows, *more)
     )
     found = predictor.explain([TEXTS, TEXTS[::-1]], phrases="rules")
     assert asked == [2 + sum(len(side.phrases) for one in found for side in (one.a, one.b))]

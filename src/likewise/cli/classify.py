@@ -16,7 +16,7 @@ from likewise.errors import DataError, Problem, UsageError
 
 if TYPE_CHECKING:
     from likewise.data.rows import Row
-    from likewise.predict import Classifier
+    from likewise.predict import Answerer
 
 
 def classify(
@@ -86,16 +86,15 @@ def read_labels(text: str) -> dict[str, list[str]]:
     return found
 
 
-def _load(model: str, device: str | None, precision: str) -> Classifier:
+def _load(model: str, device: str | None, precision: str) -> Answerer:
     quiet_libraries()
     from likewise.predict import load_classifier
 
-    loaded: Classifier = load_classifier(model, device=device, precision=precision)
-    return loaded
+    return load_classifier(model, device=device, precision=precision)
 
 
 def _classify_text(
-    text: str, classifier: Classifier, task: str | None, labels: dict[str, list[str]] | None, *, as_json: bool
+    text: str, classifier: Answerer, task: str | None, labels: dict[str, list[str]] | None, *, as_json: bool
 ) -> None:
     [answers] = classifier.classify([text], task=task, labels=labels)
     if as_json:

@@ -13,7 +13,7 @@ from likewise.cli.console import TrainingView, out, quiet_libraries
 
 if TYPE_CHECKING:
     from likewise.evaluation.suites import Suite
-    from likewise.predict import Predictor
+    from likewise.predict import Answerer
 
 RELATIONS = ("similarity:0..5", "topic:0..4")
 PAIR = (
@@ -71,13 +71,13 @@ def _sample_suite(samples: Path) -> Suite:
     return Suite("sample", tuple(Task(r.name, file=samples / "test.csv", relation=r) for r in relations))
 
 
-def _show_evaluation(suite: Suite, raw: Predictor, model: Predictor) -> None:
+def _show_evaluation(suite: Suite, raw: Answerer, model: Answerer) -> None:
     from rich.table import Table
 
-    from likewise.evaluating import evaluate
+    from likewise.evaluation.asking import measure
 
-    before = evaluate(raw, suite, source="cosine", log=False)
-    after = evaluate(model, suite, source="head", log=False)
+    before = measure(raw, suite, source="cosine")
+    after = measure(model, suite, source="head")
     table = Table("relation", "encoder's cosine", "trained head", "pairs", box=None, pad_edge=False)
     for old, new in zip(before.tasks, after.tasks, strict=True):
         table.add_row(old.name, *(_with_interval(task) for task in (old, new)), str(new.n))
@@ -93,9 +93,10 @@ def _with_interval(task: object) -> str:
     return f"{value}  [dim]({interval.low:.0f} to {interval.high:.0f})[/dim]" if interval else value
 
 
-def _show_pair(raw: Predictor, model: Predictor) -> None:
+def _show_pair(raw: Answerer, model: Answerer) -> None:
     out.print(f"   {PAIR[0]}\n   {PAIR[1]}\n", markup=False)
-    out.print(f"   encoder's cosine  {raw.cosines([PAIR])[0]:.2f} on -1..1", markup=False)
+    cosine = float(raw.score([PAIR], source="cosine")["similarity"][0])
+    out.print(f"   encoder's cosine  {cosine:.2f} on -1..1", markup=False)
     scores = model.score([PAIR])
     for relation in scores.relations:
         out.print(

@@ -12,9 +12,10 @@ import typer
 from likewise.cli import options
 from likewise.cli.console import counting, note, out, quiet_libraries
 from likewise.data import write_json_aside
-from likewise.errors import LikewiseError
+from likewise.errors import LikewiseError, UsageError
 
 if TYPE_CHECKING:
+    from likewise.evaluation.crosslingual import CrosslingualResult
     from likewise.evaluation.results import SuiteResult
 
 
@@ -26,7 +27,7 @@ def evaluate(
         str,
         typer.Option(
             "--suite",
-            help="sts7, relations, crosslingual, paraphrase, classification, or your own FILE.toml.",
+            help="sts7, relations, crosslingual, language-pairs, paraphrase, classification, or your FILE.toml.",
         ),
     ] = "sts7",
     source: Annotated[
@@ -62,20 +63,17 @@ def evaluate(
     Example: likewise evaluate default my-model --suite sts7 --data-dir corpora
     """
     quiet_libraries()
-    if suite == "crosslingual":
-        _crosslingual(models, output, report, device, precision, data_dir, as_json)
-        return
-    from likewise.evaluating import evaluate as measure
+    from likewise import api
     from likewise.evaluation.protocol import Protocol
-    from likewise.evaluation.suites import get_suite
+    from likewise.evaluation.suites import CROSSLINGUAL, get_suite
 
-    chosen = get_suite(suite)
+    chosen = suite if suite == CROSSLINGUAL else get_suite(suite)
     Protocol(metric=metric or "spearman", aggregation=aggregation, source=source)  # type: ignore[arg-type]
-    results: list[SuiteResult] = []
+    results: list[SuiteResult | CrosslingualResult] = []
     for model in models:
         with counting(f"evaluating {Path(model).name}", "texts", None) as advance:
             try:
-                found = measure(
+                found = api.evaluate(
                     model,
                     chosen,
                     source=source,
@@ -94,34 +92,18 @@ def evaluate(
                     note(f"{model} is not measured")
                 raise
         results.append(found)
-    _show(models, results, output, as_json)
-
-
-def _crosslingual(
-    models: list[str],
-    output: Path | None,
-    report: Path | None,
-    device: str | None,
-    precision: str,
-    data_dir: Path | None,
-    as_json: bool,
-) -> None:
-    """Every model on the crosslingual evaluation: pairs, retrieval, probes, spread."""
-    from likewise.evaluating import evaluate_crosslingual
-    from likewise.evaluation.crosslingual import write_report
-
-    results = []
-    for model in models:
-        with counting(f"evaluating {Path(model).name}", "texts", None) as advance:
-            found = evaluate_crosslingual(
-                model, data_dir=data_dir, device=device, precision=precision, progress=advance
-            )
-        results.append(found)
         if report is not None:
-            folder = report if len(models) == 1 else report / Path(model).name
-            for file in write_report(found, folder):
-                note(f"written: {file}")
+            _write_report(found, report if len(models) == 1 else report / Path(model).name)
     _show(models, results, output, as_json)
+
+
+def _write_report(found: SuiteResult | CrosslingualResult, folder: Path) -> None:
+    from likewise.evaluation.crosslingual import CrosslingualResult, write_report
+
+    if not isinstance(found, CrosslingualResult):
+        raise UsageError("--report goes with --suite crosslingual; --output writes any result as JSON")
+    for file in write_report(found, folder):
+        note(f"written: {file}")
 
 
 def _show(models: list[str], results: Sequence[Any], output: Path | None, as_json: bool) -> None:

@@ -14,7 +14,7 @@ import typer
 from likewise.cli import options
 from likewise.cli.answering import first_rows, texts_of
 from likewise.cli.console import counting, note, out, quiet_libraries
-from likewise.errors import DataError, ModelError, UsageError
+from likewise.errors import DataError, UsageError
 from likewise.wording import counted
 
 if TYPE_CHECKING:
@@ -162,14 +162,10 @@ def _check_texts(texts: list[str], *, files_only: bool) -> None:
 def _load(model: str, device: str | None, precision: str, relation: str | None, phrases: str) -> Explainer:
     quiet_libraries()
     from likewise.explain.explainer import Explainer
-    from likewise.phrases.states import require_states
-    from likewise.predict import Predictor, load
+    from likewise.predict import load
 
-    another = "choose another --model"
     predictor = load(model, device=device, precision=precision)
-    if not isinstance(predictor, Predictor):
-        raise ModelError(f"{model} was fine-tuned on answers and has no vectors of words; {another}")
-    require_states(predictor.model.encoder, another)
+    predictor.embedding().states("choose another --model")
     explainer = Explainer(predictor, relation=relation, phrases=phrases, tell=note)
     others = [r.name for r in predictor.relations if r.name != explainer.relation.name]
     if relation is None and others:

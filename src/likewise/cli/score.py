@@ -17,7 +17,7 @@ from likewise.errors import UsageError
 
 if TYPE_CHECKING:
     from likewise.data.rows import Row, Table
-    from likewise.predict import Predictor
+    from likewise.predict import Answerer
 
 
 def score(
@@ -69,16 +69,15 @@ def score(
     _score_file(texts[0], load, relation, columns, output, single=single, as_json=as_json)
 
 
-def _load(model: str, device: str | None, precision: str) -> Predictor:
+def _load(model: str, device: str | None, precision: str) -> Answerer:
     quiet_libraries()
     from likewise.predict import load
 
-    loaded: Predictor = load(model, device=device, precision=precision)
-    return loaded
+    return load(model, device=device, precision=precision)
 
 
 def _score_texts(
-    texts: tuple[str, ...], predictor: Predictor, relation: list[str] | None, *, as_json: bool
+    texts: tuple[str, ...], predictor: Answerer, relation: list[str] | None, *, as_json: bool
 ) -> None:
     import numpy as np
 

@@ -16,8 +16,9 @@ from likewise.cli.console import TrainingView, counting, err, note, out, quiet_l
 from likewise.errors import DataError, Interrupted
 
 if TYPE_CHECKING:
+    from likewise.evaluation.crosslingual import CrosslingualResult
     from likewise.evaluation.results import SuiteResult
-    from likewise.predict import Classifier, Predictor
+    from likewise.predict import Answerer
     from likewise.recipes.schema import Recipe
 
 
@@ -142,30 +143,22 @@ def _saying_how_to_go_on(target: Path) -> Iterator[None]:
         raise Interrupted(f"interrupted; {kept}: repeat the command with --resume") from None
 
 
-def _sources(model: Predictor | Classifier) -> tuple[str, ...]:
-    """What answers are measured: the cosine, and the head where one answers; or the matcher."""
-    from likewise.predict import Classifier, JointPredictor
-
-    if isinstance(model, Classifier):
-        return ("matcher",)
-    if isinstance(model, JointPredictor):
-        return ("head",)
-    head = any(model.source(relation.name) == "head" for relation in model.relations)
-    return ("cosine", "head") if head else ("cosine",)
-
-
-def _evaluate(predictor: Predictor | Classifier, recipe: Recipe, data_dir: Path | None) -> list[SuiteResult]:
+def _evaluate(
+    model: Answerer, recipe: Recipe, data_dir: Path | None
+) -> list[SuiteResult | CrosslingualResult]:
     """The recipe's evaluation, by everything that answers; none without its data."""
-    from likewise.evaluating import evaluate
+    from likewise.answering import measured_sources
+    from likewise.api import evaluate
+    from likewise.evaluation.suites import CROSSLINGUAL
 
-    results = []
+    suite, results = recipe.evaluation.suite, []
     try:
-        for source in _sources(predictor):
+        for source in ("cosine",) if suite == CROSSLINGUAL else measured_sources(model):
             with counting(f"evaluating by {source}", "texts", None) as advance:
                 results.append(
                     evaluate(
-                        predictor,
-                        recipe.evaluation.suite,
+                        model,
+                        suite,
                         source=source,
                         aggregation=recipe.evaluation.aggregation,
                         data_dir=data_dir,

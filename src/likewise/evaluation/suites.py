@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import EvaluationError, UsageError
-from likewise.evaluation.metrics import get_metric
 from likewise.evaluation.overlap import AuditReport
 from likewise.evaluation.protocol import Protocol
 from likewise.evaluation.results import NOT_AUDITED, Predictions, SuiteResult
@@ -54,34 +53,13 @@ class Suite:
         tasks = (replace(task, metric=task.metric or task.default_metric) for task in self.tasks)
         return replace(self, tasks=tuple(tasks))
 
-    def answerable(self, relations: Sequence[str], source: str) -> tuple[Suite, tuple[str, ...]]:
-        """The part of a suite asked by name that can be answered, and the names of the other tasks.
-
-        By cosine that is what a number is measured for; by head, what the model has a relation for.
-        """
-        if not self.by_name:
-            return self, ()
-        kept = [
-            task
-            for task in self.tasks
-            if (task.asked in relations if source == "head" else _compares_numbers(task))
-        ]
-        if not kept:
-            asked = ", ".join(dict.fromkeys(task.asked for task in self.tasks))
-            raise UsageError(
-                f"suite {self.name} asks for {asked}; the model's heads answer {', '.join(relations)}"
-            )
-        others = tuple(task.name for task in self.tasks if task not in kept)
-        return replace(self, tasks=tuple(kept)), others
-
-
-def _compares_numbers(task: Task) -> bool:
-    return not task.metric or get_metric(task.metric).kind == "numbers"
-
 
 def _activity(name: str, relation: str) -> Task:
     return Task(name, "human_activity_phrases", relation=relation, metric="spearman")
 
+
+# Not a list of tasks: translated pairs, retrieval, probes and spread, measured by `evaluation.crosslingual`.
+CROSSLINGUAL = "crosslingual"
 
 SUITES: dict[str, Suite] = {
     "sts7": Suite(
@@ -128,8 +106,8 @@ LANGUAGE_PAIRS = (
     *("en-en", "en-de", "en-es", "en-fr", "en-it", "en-nl", "en-pl", "en-pt", "en-ru"),
     *("fr-de", "ru-de", "fr-es", "es-zh", "zh-ru", "pt-pl"),
 )
-SUITES["crosslingual"] = Suite(
-    "crosslingual",
+SUITES["language-pairs"] = Suite(
+    "language-pairs",
     tuple(Task(pair, "stsb_multi_mt", f"{pair}_test", metric="pearson") for pair in LANGUAGE_PAIRS),
 )
 
@@ -188,7 +166,14 @@ def get_suite(name: str | Path) -> Suite:
         from likewise.evaluation.suite_files import read_suite
 
         return read_suite(name)
-    raise UsageError(f"suite {str(name)!r} is not one of {', '.join(SUITES)}, nor a FILE.toml")
+    if str(name) == CROSSLINGUAL:
+        remedy = "its translated pairs alone are the suite language-pairs"
+        raise UsageError(
+            f"suite {CROSSLINGUAL!r} is no list of tasks that an experiment or an audit could take; {remedy}"
+        )
+    raise UsageError(
+        f"suite {str(name)!r} is not one of {', '.join((*SUITES, CROSSLINGUAL))}, nor a FILE.toml"
+    )
 
 
 def run_suite(

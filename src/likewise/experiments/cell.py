@@ -13,13 +13,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likewise.answering import HEAD
 from likewise.data import write_json_aside
 from likewise.errors import EvaluationError
 from likewise.experiments.schema import Added
+
+if TYPE_CHECKING:
+    from likewise.evaluation.suites import Suite
+    from likewise.predict import Answerer
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +116,21 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     return target
 
 
-def _measure(cell: Cell, predictor: Any, folder: Path) -> dict[str, Any]:
-    from likewise.evaluating import evaluate
+def _measure(cell: Cell, predictor: Answerer, folder: Path) -> dict[str, Any]:
+    from likewise.api import evaluate_suite
+    from likewise.evaluation.asking import answered_source
     from likewise.evaluation.suites import get_suite
 
     arrays: dict[str, Any] = {}
     results: dict[str, Any] = {}
-    for source in cell.sources:
-        if source == "head" and not get_suite(cell.suite).by_name and _answers_labels(predictor):
+    suite = get_suite(cell.suite)
+    # A model without vectors of pairs answers by its own source, whatever is asked.
+    for source in dict.fromkeys(answered_source(predictor, asked) for asked in cell.sources):
+        if source == HEAD and not suite.by_name and _ranks_by_labels(suite, predictor):
             continue  # a class head has no number to rank pairs by; its accuracy is a check
-        result = evaluate(predictor, cell.suite, source=source, data_dir=cell.data_dir, keep_predictions=True)
+        result = evaluate_suite(
+            predictor, suite, source=source, data_dir=cell.data_dir, keep_predictions=True
+        )
         for name, kept in result.predictions.items():
             arrays[f"{source}/{name}"] = _compact(kept.predicted)
             arrays[f"gold/{name}"] = _compact(kept.gold)
@@ -135,7 +145,7 @@ def _measure(cell: Cell, predictor: Any, folder: Path) -> dict[str, Any]:
     return {"results": results, "checks": checks}
 
 
-def _check(check: Mapping[str, str], predictor: Any, cell: Cell, arrays: dict[str, Any]) -> float:
+def _check(check: Mapping[str, str], predictor: Answerer, cell: Cell, arrays: dict[str, Any]) -> float:
     from likewise.data import load
     from likewise.evaluation.metrics import compute, get_metric
     from likewise.records import nearest_labels
@@ -162,9 +172,11 @@ def _compact(values: Any) -> Any:
     return row.astype(np.float32) if row.dtype.kind == "f" else row
 
 
-def _answers_labels(predictor: Any) -> bool:
-    """Whether the relation that suites are answered with is answered by labels."""
-    return str(predictor.model.answering(predictor.relations[0].name, "head").head) == "classes"
+def _ranks_by_labels(suite: Suite, predictor: Answerer) -> bool:
+    """Whether pairs that are to be ranked would be answered by labels."""
+    answered = predictor.answer([], predictor.relations[0].name, source=HEAD)
+    ranked = any(task.default_metric not in ("", "accuracy") for task in suite.tasks)
+    return answered.probabilities is not None and ranked
 
 
 def _peak_memory() -> float | None:

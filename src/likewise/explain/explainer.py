@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from likewise import __version__
+from likewise.answering import Answering, find_relation
 from likewise.data.links import LinkedPair
 from likewise.explain.explanation import ExplainedPhrase, ExplainedText, ExplainedWord, PairExplanation
-from likewise.explain.occlusion import Carried, Scorer, measure
-from likewise.methods.pairs import objective_source
+from likewise.explain.occlusion import Carried, measure
 from likewise.phrases.aligner import Aligner
 from likewise.phrases.blocks import Block
 from likewise.phrases.explaining import Explanation, explain, explain_linked
 from likewise.phrases.linking import WINDOW, Asked, align_pairs, cut, makers, phrased
 from likewise.phrases.parsing import phraser
 from likewise.phrases.spans import Phraser, Phrases, Span
-from likewise.records import Relation
 
 
 class Explainer:
@@ -23,22 +22,17 @@ class Explainer:
 
     def __init__(
         self,
-        scorer: Scorer,
+        answering: Answering,
         *,
         relation: str | None = None,
         phrases: str | Phraser = "auto",
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        self._scorer = scorer
-        self._aligner = Aligner(scorer.model.encoder)
-        self._objective = scorer.model.answering(relation or scorer.model.relations[0].name)
+        self._answering = answering
+        self._aligner = Aligner(answering.embedding().states("choose another encoder"))
+        self.relation = find_relation(answering, relation or answering.relations[0].name)
         self._phrases = phrases
         self._tell = tell
-
-    @property
-    def relation(self) -> Relation:
-        """The relation whose score is explained."""
-        return self._objective.relation
 
     @property
     def phraser(self) -> Phraser:
@@ -66,14 +60,14 @@ class Explainer:
 
     @property
     def _by(self) -> str:
-        return f"likewise {__version__}, {self._scorer.about.get('name', 'a model')}"
+        return f"likewise {__version__}, {self._answering.about.get('name', 'a model')}"
 
     def _answers(
         self, found: Sequence[Explanation], by: Sequence[tuple[str, str, str]]
     ) -> Iterator[PairExplanation]:
         pairs = [(one.a, one.b) for one in found]
         blocks = [(one.blocks_a, one.blocks_b) for one in found]
-        carried = measure(self._scorer, self._objective, pairs, blocks)
+        carried = measure(self._answering, self.relation.name, pairs, blocks)
         for one, values, (phrases_by, links_by, source) in zip(found, carried, by, strict=True):
             a, b = _sides(one, values)
             yield PairExplanation(
@@ -81,7 +75,7 @@ class Explainer:
                 b=b,
                 links=one.links,
                 relation=self.relation,
-                answered_by=objective_source(self._objective),
+                answered_by=values.source,
                 score=values.answer,
                 share=values.share,
                 phrases_by=phrases_by,

@@ -19,7 +19,7 @@ The heads are thrown away: what is left is an encoder of the same size, to be fi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -45,6 +45,8 @@ _COSINE_SCALE, _EVEN = 20.0, 0.5
 
 class InjectionModel(nn.Module):
     """An encoder with the two heads it is taught by."""
+
+    family: ClassVar[str] = "injected"
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -37,6 +37,8 @@ _PLAIN_OUTPUT = {"activation_fn": "torch.nn.modules.linear.Identity"}
 
 class JointModel(nn.Module):
     """A stock sequence classifier that answers one relation."""
+
+    family: ClassVar[str] = "joint"
 
     def __init__(
         self, encoder: Any, tokenizer: Any, relation: Relation, *, texts: int = 2, max_length: int = 128

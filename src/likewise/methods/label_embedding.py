@@ -12,7 +12,7 @@ encoder, one linear layer per task.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,8 @@ ONE_HOT = "one-hot"
 
 class LabelModel(nn.Module):
     """Texts and labels through encoders, matched; one batch asks about one task."""
+
+    family: ClassVar[str] = "labels"
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -104,6 +104,8 @@ class Objective:
 
 class PairModel(nn.Module):
     """One encoder shared by both texts, one head per objective."""
+
+    family: ClassVar[str] = "pairs"
 
     def __init__(self, encoder: SentenceTransformer, objectives: Sequence[Objective]) -> None:
         super().__init__()

@@ -1,19 +1,24 @@
 """Models ready to answer.
 
-load              Predictor        an encoder and its heads: `score` pairs, `encode` texts, `explain`
-                  JointPredictor   a fine-tuned transformer: `score` pairs or texts, `classify` texts
-load_classifier   Classifier       labels that are texts: `classify` by a task, or by labels never seen
+load              a folder, a hub id or 'default' → an Answerer: `score`, `encode`, `explain`, `classify`
+load_classifier   the same for single texts; an encoder without a model.json then matches texts with labels
+
+    Predictor        an encoder and its heads            pairs
+    JointPredictor   a fine-tuned transformer            pairs read as one input, or single texts
+    Classifier       labels that are texts               single texts, labels that were never seen
 """
 
 from __future__ import annotations
 
-from likewise.predict.answers import Classes, Scores, as_pairs
+from likewise.answering import Classes, Scores
+from likewise.predict.asking import Answerer, as_pairs
 from likewise.predict.joint import JointPredictor
 from likewise.predict.labels import Classifier, new_task
 from likewise.predict.loading import load, load_classifier
-from likewise.predict.pairs import Predictor
+from likewise.predict.pairs import Predictor, raw_model
 
 __all__ = [
+    "Answerer",
     "Classes",
     "Classifier",
     "JointPredictor",
@@ -23,4 +28,5 @@ __all__ = [
     "load",
     "load_classifier",
     "new_task",
+    "raw_model",
 ]

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.encoders.inputs import check_texts
+from likewise.answering import COSINE, HEAD, Answers, Limits, Progress, Rows, find_relation
 from likewise.encoders.vectors import DEFAULT_BUDGET
-from likewise.errors import UnknownNameError, UsageError
-from likewise.methods.joint import JointModel
-from likewise.predict.answers import (
-    Classes,
-    Numbers,
-    Scores,
-    as_pairs,
-    as_texts,
-    label_probabilities,
-    place_in_pairs,
-)
+from likewise.errors import UsageError
+from likewise.methods.joint import JointModel, load_joint
+from likewise.predict.asking import Answerer
+from likewise.predict.families import BaseFamily, Running
+from likewise.predict.pairs import label_probabilities
 from likewise.records import Relation
+from likewise.store.card import CardParts, pair_example, python_example, relations_table, text_example
 
 
-class JointPredictor:
+class JointPredictor(Answerer):
     """A joint encoder ready to answer its one relation: pairs read as one input, or single texts."""
 
     def __init__(
@@ -35,108 +32,44 @@ class JointPredictor:
         precision: str = "fp32",
         token_budget: int = DEFAULT_BUDGET,
     ) -> None:
-        self.model = model.eval()
+        self.model: JointModel = model.eval()
         self.about = dict(about or {})
         self._precision, self._token_budget = precision, token_budget
 
     @property
-    def tasks(self) -> tuple[Relation, ...]:
-        """What this model was taught, under the name that classifiers have."""
-        return self.model.relations
+    def texts(self) -> frozenset[int]:
+        """As many as it was fine-tuned on."""
+        return frozenset({self.model.texts})
 
     @property
     def relations(self) -> tuple[Relation, ...]:
         """What this model answers."""
         return self.model.relations
 
-    def source(self, relation: str) -> str:
+    @property
+    def limits(self) -> Limits:
+        """How much it reads at once."""
+        return Limits(self._token_budget, self.model.max_length)
+
+    def sources(self, relation: str) -> tuple[str, ...]:
         """A joint encoder answers by its head."""
-        return "head"
+        return (HEAD,)
 
-    def score(
+    def answer(
         self,
-        pairs: Any,
+        rows: Rows,
+        relation: str | Relation,
         *,
-        relation: str | Sequence[str] | None = None,
         source: str | None = None,
-        text_a: str | None = None,
-        text_b: str | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> Scores:
-        """Score pairs, or the single texts that the model reads: in a list, a file, a frame, a dataset.
-
-        `text_a` names the column of single texts.
-        """
-        for name in [relation] if isinstance(relation, str) else relation or ():
-            if name != self.model.relation.name:
-                raise UnknownNameError(
-                    f"the model has no relation {name!r}; it answers {self.model.relation.name}"
-                )
-        if source == "cosine":
+        progress: Progress | None = None,
+    ) -> Answers:
+        """One answer per row: a number on the relation's scale, or a label with its probability."""
+        own = find_relation(self, relation if isinstance(relation, str) else relation.name)
+        if source == COSINE:
             raise UsageError("a joint encoder has no vector for a text, so no cosine: leave --source out")
-        rows = self._pairs(pairs, text_a, text_b) if self.model.texts == 2 else self._texts(pairs, text_a)
-        outputs, name = self.outputs(rows, progress=progress), self.model.relation.name
-        labelled = {name: label_probabilities(outputs)} if self.model.relation.labels else None
-        return Scores({name: self.model.read(outputs)}, self.relations, {name: "head"}, labelled)
-
-    def _pairs(self, pairs: Any, text_a: str | None, text_b: str | None) -> Sequence[tuple[str, ...]]:
-        if isinstance(pairs, list | tuple) and pairs and all(isinstance(one, str) for one in pairs):
-            raise UsageError("this model reads pairs of texts: give (first, second) for each")
-        rows = as_pairs(pairs, text_a=text_a, text_b=text_b)
-        check_texts([text for pair in rows for text in pair], name=place_in_pairs)
-        return rows
-
-    def _texts(self, texts: Any, column: str | None) -> Sequence[tuple[str, ...]]:
-        if isinstance(texts, list | tuple) and any(isinstance(one, list | tuple) for one in texts):
-            raise UsageError("this model reads single texts: give a list of them, not of pairs")
-        found = as_texts(texts, text=column)
-        check_texts(found)
-        return [(text,) for text in found]
-
-    def classify(
-        self,
-        texts: str | Sequence[str],
-        *,
-        task: str | None = None,
-        labels: object = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> Classes:
-        """Probabilities of the labels of single texts."""
-        wanted = self.wanted(task, labels)
-        many = [texts] if isinstance(texts, str) else list(texts)
-        check_texts(many)
-        outputs = self.outputs([(text,) for text in many], progress=progress)
-        return Classes(wanted.labels, label_probabilities(outputs))
-
-    def wanted(self, task: str | None, labels: object) -> Relation:
-        """Its one task; labels that it was not taught are refused."""
-        own = self.model.relation
-        if self.model.texts != 1 or not own.labels:
-            what = "pairs of texts" if self.model.texts == 2 else f"a number ({own.scale})"
-            raise UsageError(f"this model answers {what}, not labels of single texts: score with it")
-        if labels is not None or task not in (None, own.name):
-            raise UsageError(f"this model was fine-tuned on the labels of {own.name!r} and answers no others")
-        return own
-
-    def encode(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: what it reads has no vector to be compared by."""
-        raise UsageError(
-            "a fine-tuned transformer answers one relation and has no vectors of texts: "
-            "encode with an encoder (likewise.load('default'))"
-        )
-
-    def explain(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: phrases of a joint encoding have no vectors of their own to compare."""
-        raise UsageError(
-            "a joint encoder reads two texts as one and cannot say which phrases match: "
-            "explain with an encoder (likewise.load('default'))"
-        )
-
-    def answers(
-        self, rows: Sequence[Sequence[str]], *, progress: Callable[[int], None] | None = None
-    ) -> Numbers | list[str]:
-        """One answer per row of texts: a number on the relation's scale, or a label."""
-        return self.model.read(self.outputs(rows, progress=progress))
+        outputs = self.outputs(rows, progress=progress)
+        chances = label_probabilities(outputs) if own.labels else None
+        return Answers(own, HEAD, self.model.read(outputs), chances)
 
     def outputs(
         self, rows: Sequence[Sequence[str]], *, progress: Callable[[int], None] | None = None
@@ -145,3 +78,51 @@ class JointPredictor:
         return self.model.outputs(
             rows, precision=self._precision, token_budget=self._token_budget, progress=progress
         )
+
+    def embedding(self) -> NoReturn:
+        """Refuse: what it reads has no vector to be compared by."""
+        name = self.about.get("name", "this model")
+        raise UsageError(
+            f"{name} was fine-tuned on one relation and reads its texts as one input: it has no vectors of texts or "
+            "words; take an encoder instead, such as 'default'"
+        )
+
+
+class JointFamily(BaseFamily):
+    """Stock sequence classifiers: CrossEncoder and transformers load them."""
+
+    def save(self, model: JointModel, folder: Path) -> dict[str, Any]:
+        """The network and its tokenizer."""
+        model.encoder.save_pretrained(str(folder))
+        model.tokenizer.save_pretrained(str(folder))
+        return {
+            "relations": [model.relation.to_dict()],
+            "joint": {"texts": model.texts, "max_length": model.max_length},
+            "source": {model.relation.name: HEAD},
+        }
+
+    def load(
+        self, name: str | os.PathLike[str], document: Mapping[str, Any] | None, running: Running
+    ) -> JointModel:
+        """A folder that holds a joint encoder and its head."""
+        if document is None:
+            raise UsageError(f"{name} has no head for a relation: fine-tune it (likewise train finetune)")
+        relation = Relation.from_dict(document["relations"][0])
+        return load_joint(name, relation, device=running.device, **document["joint"]).eval()
+
+    def answerer(self, model: JointModel, about: Mapping[str, Any], running: Running) -> JointPredictor:
+        """A JointPredictor."""
+        return JointPredictor(model, about, precision=running.precision, token_budget=running.token_budget)
+
+    def card(self, name: str, document: Mapping[str, Any]) -> CardParts:
+        """Its relation, and how pairs or texts are answered."""
+        if document["joint"].get("texts") != 1:
+            ask = pair_example(name)
+            loads = (
+                "Loads with `CrossEncoder` and with transformers' `AutoModelForSequenceClassification` too."
+            )
+            return CardParts("text-classification", [*relations_table(document), "", *ask], loads)
+        first = Relation.from_dict(document["relations"][0])
+        ask = text_example(name, first) if first.labels else python_example(name, "load", 'score(["a text"])')
+        loads = 'Loads with transformers too: `pipeline("text-classification", model=folder)`.'
+        return CardParts("text-classification", [*relations_table(document), "", *ask], loads, row="text")

@@ -7,25 +7,36 @@ model.classify("Where is the nearest station?", labels=["question", "complaint",
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 
-from likewise.encoders.inputs import check_texts
+from likewise.answering import MATCHER, Answers, Limits, Probabilities, Progress, Rows, label_answers
+from likewise.encoders.resolve import resolve
+from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding, encode_texts
-from likewise.errors import UsageError
+from likewise.errors import ModelError, UsageError
 from likewise.methods.label_embedding import LabelModel, label_vectors, shorten
 from likewise.methods.label_texts import find_label_faults
-from likewise.predict.answers import Classes, Probabilities
+from likewise.predict.asking import Answerer, Labels
+from likewise.predict.embedding import EncoderEmbedding
+from likewise.predict.families import BaseFamily, Running
+from likewise.predict.pairs import encoder_card_line
 from likewise.records import Relation
+from likewise.store.card import CardParts, relations_table, text_example
+from likewise.store.encoder import encoder_to_dict, save_encoder
+from likewise.store.entries import plain
 
 _log = logging.getLogger("likewise")
 
 
-class Classifier:
+class Classifier(Answerer):
     """A label model ready to answer."""
 
     def __init__(
@@ -37,47 +48,59 @@ class Classifier:
         token_budget: int = DEFAULT_BUDGET,
         cache: int = 100_000,
     ) -> None:
-        self.model = model.eval()
+        self.model: LabelModel = model.eval()
         self.about = dict(about or {})
         self._readable: set[Relation] = set()
-        self._encoding = Encoding(model.encoder, precision=precision, token_budget=token_budget, kept=cache)
+        self._precision, self._token_budget = precision, token_budget
+        encoding = Encoding(model.encoder, precision=precision, token_budget=token_budget, kept=cache)
+        self._embedding = EncoderEmbedding(
+            model.encoder, encoding, shorten=lambda text: shorten(text, model.max_words)
+        )
 
     @property
-    def tasks(self) -> tuple[Relation, ...]:
-        """What this model was taught."""
-        return self.model.tasks
+    def texts(self) -> frozenset[int]:
+        """Single texts."""
+        return frozenset({1})
 
     @property
     def relations(self) -> tuple[Relation, ...]:
-        """The same, under the name that all models have."""
+        """The tasks that this model was taught."""
         return self.model.tasks
 
-    def encode(
-        self, texts: str | Sequence[str], *, progress: Callable[[int], None] | None = None
-    ) -> NDArray[np.float32]:
-        """Vectors of texts, N×m (m alone for one string)."""
-        many = [texts] if isinstance(texts, str) else list(texts)
-        check_texts(many)
-        short = [shorten(text, self.model.max_words) for text in many]
-        vectors = self._encoding.recall(short, progress=progress)
-        return vectors[0] if isinstance(texts, str) else vectors
+    @property
+    def reads_labels(self) -> bool:
+        """Not where each task has a fixed layer."""
+        return self.model.reads_labels
 
-    def classify(
+    @property
+    def limits(self) -> Limits:
+        """How much it reads at once."""
+        return Limits(self._token_budget, self.model.encoder.max_seq_length)
+
+    def sources(self, relation: str) -> tuple[str, ...]:
+        """Texts are matched with labels."""
+        return (MATCHER,)
+
+    def embedding(self) -> EncoderEmbedding:
+        """The text encoder's vectors."""
+        return self._embedding
+
+    def answer(
         self,
-        texts: str | Sequence[str],
+        rows: Rows,
+        relation: str | Relation,
         *,
-        task: str | None = None,
-        labels: Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> Classes:
-        """Probabilities of a task's labels, or of any labels given as texts.
-
-        `labels` may say each label in several ways: {"praise": ["praise", "a kind word"]}.
-        """
-        wanted = self.wanted(task, labels)
-        many = [texts] if isinstance(texts, str) else list(texts)
-        x = torch.from_numpy(np.asarray(self.encode(many, progress=progress)))
-        return Classes(wanted.labels, self.probabilities(wanted, x))
+        source: str | None = None,
+        progress: Progress | None = None,
+    ) -> Answers:
+        """The label of each text among those of a task, or of a relation that the model never saw."""
+        if source not in (None, MATCHER):
+            raise UsageError(f"labels that are texts are answered by the {MATCHER}, not by the {source}")
+        task = self.model.task(relation) if isinstance(relation, str) else relation
+        if not rows:
+            return label_answers(task, MATCHER, np.zeros((0, len(task.labels))))
+        x = torch.from_numpy(self._embedding.recall([row[0] for row in rows], progress=progress))
+        return label_answers(task, MATCHER, self.probabilities(task, x))
 
     @torch.inference_mode()
     def probabilities(self, task: Relation, x: torch.Tensor) -> Probabilities:
@@ -91,38 +114,45 @@ class Classifier:
     def _label_vectors(self, task: Relation) -> torch.Tensor:
         ways = [(way, number) for number, ways in enumerate(task.label_texts) for way in ways]
         encoder = self.model.label_encoder or self.model.encoder
-        vectors = encode_texts(encoder, [way for way, _ in ways], precision=self._encoding.precision)
+        vectors = encode_texts(encoder, [way for way, _ in ways], precision=self._precision)
         return label_vectors(torch.from_numpy(vectors), torch.tensor([number for _, number in ways]))
 
-    def wanted(
-        self, task: str | None, labels: Sequence[str] | Mapping[str, str | Sequence[str]] | None
-    ) -> Relation:
+    def check_classifies(self) -> None:
+        """It always does."""
+
+    def wanted(self, task: str | None, labels: Labels | None) -> Relation:
         """What is asked: a task of the model's own, or labels as one."""
         if (task is None) == (labels is None):
-            known = f" ({', '.join(one.name for one in self.tasks)})" if self.tasks else ""
+            known = f" ({', '.join(one.name for one in self.relations)})" if self.relations else ""
             raise UsageError(f"give either a task{known} or labels")
         if task is not None:
             return self.model.task(task)
         if not self.model.reads_labels:
             raise UsageError("this model has a fixed layer per task and cannot read labels; name a task")
         made = new_task("labels", labels or ())
-        self.check_labels(made, place="labels")
+        if made not in self._readable:
+            check_labels(self.model, made, place="labels", tell=_log.warning)
+            self._readable.add(made)
         return made
 
-    def check_labels(self, task: Relation, *, place: str, remedy: str = "say it in other words") -> None:
-        """Refuse labels that the encoder cannot read or tell apart; unknown words are logged, once."""
-        if task in self._readable:
-            return
-        encoder = self.model.label_encoder or self.model.encoder
-        faults = find_label_faults(encoder, task, place=place, remedy=remedy)
-        if faults.problems:
-            raise UsageError("\n".join(map(str, faults.problems)))
-        for note in faults.notes:
-            _log.warning(note)
-        self._readable.add(task)
+
+def check_labels(
+    model: LabelModel,
+    task: Relation,
+    *,
+    place: str,
+    tell: Callable[[str], None],
+    remedy: str = "say it in other words",
+) -> None:
+    """Refuse labels that the encoder cannot read or tell apart; unknown words are told."""
+    faults = find_label_faults(model.label_encoder or model.encoder, task, place=place, remedy=remedy)
+    if faults.problems:
+        raise UsageError("\n".join(map(str, faults.problems)))
+    for note in faults.notes:
+        tell(note)
 
 
-def new_task(name: str, labels: Sequence[str] | Mapping[str, str | Sequence[str]]) -> Relation:
+def new_task(name: str, labels: Labels) -> Relation:
     """A task from labels that were never seen: names, or names with the ways they are said."""
     if isinstance(labels, Mapping):
         ways = {label: (said,) if isinstance(said, str) else tuple(said) for label, said in labels.items()}
@@ -131,3 +161,63 @@ def new_task(name: str, labels: Sequence[str] | Mapping[str, str | Sequence[str]
         if len(ways) < len(labels):
             raise UsageError("a label is given twice")
     return Relation.classes(name, list(ways), texts=tuple(ways.values()))
+
+
+class LabelsFamily(BaseFamily):
+    """Models whose labels are texts: an encoder that SentenceTransformer loads, the matcher beside it."""
+
+    def save(self, model: LabelModel, folder: Path) -> dict[str, Any]:
+        """The encoder's folder; the matcher and an encoder of the labels' own in `likewise/`."""
+        save_encoder(model.encoder, folder)
+        own = folder / "likewise"
+        if model.label_encoder is not None:
+            model.label_encoder.save(str(own / "label_encoder"), create_model_card=False)
+        save_file(plain(model.matching_state()), own / "matcher.safetensors")
+        return {
+            "relations": [task.to_dict() for task in model.tasks],
+            "labels": model.options(),
+            "source": {task.name: MATCHER for task in model.tasks},
+            **encoder_to_dict(model.encoder),
+        }
+
+    def load(
+        self, name: str | os.PathLike[str], document: Mapping[str, Any] | None, running: Running
+    ) -> LabelModel:
+        """A folder's model, or any encoder as one that compares texts and labels by the cosine, untaught."""
+        if document is None:
+            return LabelModel(load_encoder(name, device=running.device), (), matcher="cosine").eval()
+        own = Path(resolve(name)) / "likewise"
+        beside = own / "label_encoder"
+        labels = load_encoder(beside, device=running.device) if beside.is_dir() else None
+        tasks = [Relation.from_dict(entry) for entry in document["relations"]]
+        try:
+            model = LabelModel(
+                load_encoder(name, device=running.device), tasks, label_encoder=labels, **document["labels"]
+            )
+            model.load_matching(load_file(own / "matcher.safetensors", device=str(model.encoder.device)))
+        except (OSError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise ModelError(
+                f"{own}: the matcher cannot be loaded ({reason}); copy or train it again"
+            ) from error
+        return model.eval()
+
+    def answerer(self, model: LabelModel, about: Mapping[str, Any], running: Running) -> Classifier:
+        """A Classifier."""
+        return Classifier(model, about, precision=running.precision, token_budget=running.token_budget)
+
+    def card(self, name: str, document: Mapping[str, Any]) -> CardParts:
+        """Its tasks, and how texts are classified."""
+        first = Relation.from_dict(document["relations"][0])
+        use = [*relations_table(document), "", *text_example(name, first)]
+        return CardParts("text-classification", use, encoder_card_line(document), row="text")
+
+    def extend(self, model: LabelModel, relation: Relation, tell: Callable[[str], None]) -> None:
+        """Name a task's labels to a model that can read them; no parameter changes."""
+        if not model.reads_labels:
+            raise UsageError(
+                "the model has a fixed layer per task and reads no labels; train it with a matcher"
+            )
+        remedy = "say it in other words (--labels 'NAME = WORDS'), or train all tasks again (--mode cold)"
+        check_labels(model, relation, place=f"task {relation.name}", tell=tell, remedy=remedy)
+        model.set_tasks([*model.tasks, relation], model.weights)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from likewise.encoders.vectors import DEFAULT_BUDGET
-from likewise.folders import kind_of
-from likewise.predict.joint import JointPredictor
-from likewise.predict.labels import Classifier
-from likewise.predict.pairs import Predictor
+from likewise.errors import ModelError
+from likewise.folders import document_of
+from likewise.predict.asking import Answerer
+from likewise.predict.families import Family, Running, family_called, family_of_document
+from likewise.registry import texts_of_rows
 
 if TYPE_CHECKING:
     from likewise.encoders.external import TextFunction
+
+# Who answers labels of single texts where an encoder was taught nothing.
+_CLASSIFYING = "labels"
 
 
 def load(
@@ -22,20 +27,14 @@ def load(
     precision: str = "fp32",
     token_budget: int = DEFAULT_BUDGET,
     encoder: TextFunction | None = None,
-) -> Any:
+) -> Answerer:
     """Load a Likewise folder, a sentence-transformers or transformers folder, a hub id, or 'default'.
 
     A model that was grown on a function from texts to vectors is given it again as `encoder`.
     """
-    from likewise.store import load_joint_model, load_model
-
-    if encoder is None and kind_of(model) == "joint":
-        joint, about = load_joint_model(model, device=device)
-        about["name"] = os.fspath(model)
-        return JointPredictor(joint, about, precision=precision, token_budget=token_budget)
-    loaded, about = load_model(model, device=device, encoder=encoder)
-    about["name"] = os.fspath(model)
-    return Predictor(loaded, about, precision=precision, token_budget=token_budget)
+    document = document_of(model)
+    running = Running(device, precision, token_budget, encoder)
+    return _opened(model, family_of_document(document, model), document, running)
 
 
 def load_classifier(
@@ -44,17 +43,28 @@ def load_classifier(
     device: str | None = None,
     precision: str = "fp32",
     token_budget: int = DEFAULT_BUDGET,
-) -> Any:
-    """Load a folder that holds a label model, or any encoder, which then compares by the cosine, untaught.
+) -> Answerer:
+    """Load a model that classifies single texts, or any encoder, which then compares by the cosine, untaught.
 
-    A transformer that was fine-tuned on labelled texts comes back as a JointPredictor.
+    A model of pairs, or of numbers, is refused.
     """
-    from likewise.store import load_labels
+    document = document_of(model)
+    running = Running(device, precision, token_budget)
+    if document is None or not document.get("relations"):
+        return _opened(model, family_called(_CLASSIFYING), None, running)
+    if texts_of_rows(document) != 1:
+        raise ModelError(
+            f"{os.fspath(model)} answers pairs of texts and has no matcher for labels; "
+            "train one on labelled texts (docs/methods/label_embedding.md), or score pairs with it"
+        )
+    loaded = _opened(model, family_of_document(document, model), document, running)
+    loaded.check_classifies()
+    return loaded
 
-    if kind_of(model) == "joint":
-        joint = load(model, device=device, precision=precision, token_budget=token_budget)
-        joint.wanted(None, None)  # a model of pairs or of numbers classifies nothing
-        return joint
-    loaded, about = load_labels(model, device=device)
-    about["name"] = os.fspath(model)
-    return Classifier(loaded, about, precision=precision, token_budget=token_budget)
+
+def _opened(
+    model: str | os.PathLike[str], family: Family[Any], document: Mapping[str, Any] | None, running: Running
+) -> Answerer:
+    loaded = family.load(model, document, running)
+    about = {**({"raw": True} if document is None else document), "name": os.fspath(model)}
+    return family.answerer(loaded, about, running)

@@ -1,33 +1,48 @@
-"""Predictor: an encoder and its heads ready to answer pairs; `likewise.load(model)` returns one."""
+"""Predictor: an encoder and its heads ready to answer pairs. Also a plain encoder, which answers by its cosine."""
 
 from __future__ import annotations
 
-import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 
-from likewise.encoders.cache import EmbeddingCache
-from likewise.encoders.inputs import check_texts
-from likewise.encoders.sentence import with_modules
+from likewise.answering import COSINE, Answers, Limits, Numbers, Probabilities, Progress, Rows, plain_cosine
+from likewise.encoders.resolve import resolve
+from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding
-from likewise.methods.pairs import PairModel, objective_source
-from likewise.predict.answers import Numbers, Scores, as_pairs, label_probabilities, place_in_pairs
+from likewise.encoders.vocabulary import find_vocabulary
+from likewise.errors import ModelError, UsageError
+from likewise.methods.described import DESCRIBED
+from likewise.methods.pairs import Objective, PairModel, objective_source
+from likewise.predict.asking import Answerer
+from likewise.predict.embedding import EncoderEmbedding
+from likewise.predict.families import BaseFamily, Running
 from likewise.records import Relation
+from likewise.store.card import CardParts, pair_example, relations_table
+from likewise.store.encoder import encoder_to_dict, load_grown_encoder, save_encoder, with_saved_padding
+from likewise.store.entries import frozen_to_dict, objective_from_dict, objective_to_dict, plain, read_frozen
 
 if TYPE_CHECKING:
-    from likewise.explain.explanation import PairExplanation
-    from likewise.phrases.spans import Phraser
+    from sentence_transformers import SentenceTransformer
 
-_log = logging.getLogger("likewise")
+RAW_RELATION = Relation(
+    "similarity",
+    lo=-1.0,
+    hi=1.0,
+    step=2.0,
+    description="cosine of the two vectors of an encoder without heads",
+)
 
 
-class Predictor:
-    """A model ready to answer: `score` pairs, `encode` texts."""
+class Predictor(Answerer):
+    """A model ready to answer: `score` pairs, `encode` texts, `explain` a score."""
 
     def __init__(
         self,
@@ -38,149 +53,192 @@ class Predictor:
         token_budget: int = DEFAULT_BUDGET,
         cache: int = 100_000,
     ) -> None:
-        self.model = model.eval()
+        self.model: PairModel = model.eval()
         self.about = dict(about or {})
-        self._encoding = Encoding(model.encoder, precision=precision, token_budget=token_budget, kept=cache)
-        self._phrasers: dict[str, Phraser] = {}
+        self._token_budget = token_budget
+        encoding = Encoding(model.encoder, precision=precision, token_budget=token_budget, kept=cache)
+        self._embedding = EncoderEmbedding(
+            model.encoder, encoding, name=str(self.about.get("name", "")), part=model.frozen
+        )
+
+    @property
+    def texts(self) -> frozenset[int]:
+        """Pairs."""
+        return frozenset({2})
 
     @property
     def relations(self) -> tuple[Relation, ...]:
         """What this model answers."""
         return self.model.relations
 
-    def source(self, relation: str) -> str:
-        """Whether `cosine` or a `head` answers a relation."""
-        return objective_source(self.model.answering(relation))
+    @property
+    def limits(self) -> Limits:
+        """How much it reads at once."""
+        return Limits(self._token_budget, self.model.encoder.max_seq_length)
 
-    def encode(
-        self, texts: str | Sequence[str], *, progress: Callable[[int], None] | None = None
-    ) -> NDArray[np.float32]:
-        """Vectors of texts, N×d (d alone for one string); the same as SentenceTransformer gives."""
-        many = [texts] if isinstance(texts, str) else list(texts)
-        check_texts(many)
-        vectors = self._encoding.encode(many, progress=progress)
-        return vectors[0] if isinstance(texts, str) else vectors
+    def sources(self, relation: str) -> tuple[str, ...]:
+        """What was trained to answer a relation, then the cosine, which any two vectors have."""
+        self.model.answering(relation)
+        mine = [objective_source(o) for o in self.model.objectives if o.relation.name == relation]
+        return tuple(dict.fromkeys([*mine, COSINE]))
+
+    def embedding(self) -> EncoderEmbedding:
+        """The encoder's vectors."""
+        return self._embedding
+
+    def answer(
+        self,
+        rows: Rows,
+        relation: str | Relation,
+        *,
+        source: str | None = None,
+        progress: Progress | None = None,
+    ) -> Answers:
+        """Answer one relation of pairs."""
+        name = relation if isinstance(relation, str) else relation.name
+        return self._answer_all(rows, [name], source, progress)[0]
+
+    def _answer_all(
+        self, rows: Rows, names: Sequence[str], source: str | None, progress: Progress | None
+    ) -> list[Answers]:
+        """Several relations at once: every text is encoded once, however many there are."""
+        if source == COSINE:
+            asked = [self.model.answering(name).relation for name in names]
+            cosines = self._embedding.cosines(rows, progress=progress)
+            return [plain_cosine(relation, cosines) for relation in asked]
+        objectives = [self.model.answering(name, source) for name in names]
+        u, v = self._embedding.pair_vectors(rows, progress)
+        said = self.model.describe(self._embedding.recall)
+        found = []
+        for one in objectives:
+            readings = self.model.readings(one, u, v, description=said.get(one.relation.name))
+            codec = one.codec()
+            chances = label_probabilities(readings) if codec.form == "class" else None
+            found.append(Answers(one.relation, objective_source(one), codec.decode(readings), chances))
+        return found
+
+    def cosines(self, pairs: Sequence[tuple[str, str]], *, progress: Progress | None = None) -> Numbers:
+        """cos(u, v) of pairs, in −1..1."""
+        return self._embedding.cosines(self._rows(list(pairs), None, None), progress=progress)
 
     def views(
-        self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None
+        self, texts: Sequence[str], *, progress: Progress | None = None
     ) -> dict[str, NDArray[np.float32]]:
         """Vectors of texts as the `model` gives them.
 
         A model grown on a frozen encoder also gives that encoder's own (`raw`) and its `language` vectors.
         """
-        part = self.model.frozen
-        if part is None:
-            return {"model": self.encode(texts, progress=progress)}
-        modules = list(self.model.encoder)
-        base = with_modules(self.model.encoder, modules[: part.modules])
-        cache = EmbeddingCache.of(
-            base, name=str(self.about.get("name", "")), precision=self._encoding.precision
+        return self._embedding.views(texts, progress=progress)
+
+
+def label_probabilities(logits: NDArray[np.floating]) -> Probabilities:
+    """Logits N×C as probabilities."""
+    if not len(logits):
+        return np.zeros(logits.shape, dtype=np.float64)
+    shifted = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))
+
+
+def raw_model(encoder: SentenceTransformer) -> PairModel:
+    """An encoder without heads: it answers by the cosine."""
+    return PairModel(encoder, [Objective(RAW_RELATION, "cosine", "mse", floor=-1.0)]).eval()
+
+
+class PairsFamily(BaseFamily):
+    """Models of pairs: an encoder that SentenceTransformer loads, heads beside it."""
+
+    def save(self, model: PairModel, folder: Path) -> dict[str, Any]:
+        """The encoder's folder; heads and the language extractor in `likewise/`."""
+        from safetensors.torch import save_file
+
+        save_encoder(model.encoder, folder)
+        own = folder / "likewise"
+        save_file(plain(model.heads.state_dict()), own / "heads.safetensors")
+        if model.frozen is not None and model.frozen.tensors:
+            save_file(plain(model.frozen.tensors), own / "language.safetensors")
+        return {
+            "relations": [relation.to_dict() for relation in model.relations],
+            "objectives": [objective_to_dict(objective) for objective in model.objectives],
+            "source": {r.name: objective_source(model.answering(r.name)) for r in model.relations},
+            **({"frozen": frozen_to_dict(model.frozen)} if model.frozen is not None else {}),
+            **encoder_to_dict(model.encoder),
+        }
+
+    def load(
+        self, name: str | os.PathLike[str], document: Mapping[str, Any] | None, running: Running
+    ) -> PairModel:
+        """A folder's model, or any encoder as a raw model that answers `similarity` by the cosine."""
+        if document is None:
+            return raw_model(load_encoder(name, device=running.device))
+        grown = running.encoder is not None or (Path(name) / "likewise" / "layers").is_dir()
+        where = Path(name) if grown else Path(resolve(name))
+        encoder = (
+            load_grown_encoder(where, document, running.encoder)
+            if grown
+            else load_encoder(name, device=running.device)
         )
-        raw = cache.matrix(texts, progress=progress)
-        e = torch.from_numpy(np.ascontiguousarray(raw))
-        after = _after(modules[part.modules :], e.to(self.model.encoder.device))
-        found = {"raw": raw, "model": after}
-        language = part.language_of(e)
-        return found if language is None else {**found, "language": language.numpy()}
+        model = _with_heads(encoder, where, document)
+        model.frozen = read_frozen(where / "likewise" / "language.safetensors", document)
+        return model
 
-    def score(
-        self,
-        pairs: Any,
-        *,
-        relation: str | Sequence[str] | None = None,
-        source: str | None = None,
-        text_a: str | None = None,
-        text_b: str | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> Scores:
-        """Score pairs on every relation (or those named): a list of (a, b), a file, a frame, a dataset.
+    def answerer(self, model: PairModel, about: Mapping[str, Any], running: Running) -> Predictor:
+        """A Predictor."""
+        return Predictor(model, about, precision=running.precision, token_budget=running.token_budget)
 
-        `source` asks for `cosine` or `head` where a relation has both.
-        """
-        rows = as_pairs(pairs, text_a=text_a, text_b=text_b)
-        names = (
-            [relation] if isinstance(relation, str) else list(relation or [r.name for r in self.relations])
+    def card(self, name: str, document: Mapping[str, Any]) -> CardParts:
+        """Its relations, and how pairs are scored."""
+        use = [*relations_table(document), "", *pair_example(name)]
+        return CardParts("sentence-similarity", use, _how_it_loads(document))
+
+    def extend(self, model: PairModel, relation: Relation, tell: Callable[[str], None]) -> None:
+        """Let a head that reads descriptions answer one more; no parameter changes."""
+        template = next((one for one in model.objectives if one.head == DESCRIBED), None)
+        if template is None:
+            raise UsageError(
+                "the model has one head per relation and none that reads descriptions: train it with "
+                'head = "described" (recipe relations-described), then add relations'
+            )
+        _check_words(model.encoder, relation, tell)
+        model.set_objectives([*model.objectives, replace(template, relation=relation, weight=1.0)])
+        model.eval()
+
+
+def _with_heads(encoder: SentenceTransformer, where: Path, document: Mapping[str, Any]) -> PairModel:
+    try:
+        objectives = [objective_from_dict(entry) for entry in document["objectives"]]
+        model = PairModel(with_saved_padding(encoder, document), objectives)
+        model.heads.load_state_dict(
+            load_file(where / "likewise" / "heads.safetensors", device=str(encoder.device))
         )
-        objectives = [self.model.answering(name, source) for name in names]
-        u, v = self._pair_vectors(rows, progress)
-        said = self.model.describe(self._encoding.recall)
-        readings = [self.model.readings(o, u, v, description=said.get(o.relation.name)) for o in objectives]
-        read = [(o.relation.name, o.codec(), found) for o, found in zip(objectives, readings, strict=True)]
-        return Scores(
-            {name: codec.decode(found) for name, codec, found in read},
-            [o.relation for o in objectives],
-            {o.relation.name: objective_source(o) for o in objectives},
-            {name: label_probabilities(found) for name, codec, found in read if codec.form == "class"},
-        )
-
-    @overload
-    def explain(
-        self, a: str, b: str, *, relation: str | None = None, phrases: str | Phraser = "auto"
-    ) -> PairExplanation: ...
-    @overload
-    def explain(
-        self,
-        a: Any,
-        b: None = None,
-        *,
-        relation: str | None = None,
-        phrases: str | Phraser = "auto",
-        text_a: str | None = None,
-        text_b: str | None = None,
-    ) -> list[PairExplanation]: ...
-    def explain(
-        self,
-        a: Any,
-        b: str | None = None,
-        *,
-        relation: str | None = None,
-        phrases: str | Phraser = "auto",
-        text_a: str | None = None,
-        text_b: str | None = None,
-    ) -> PairExplanation | list[PairExplanation]:
-        """Which phrases of two texts match, what is left over, and what each carries of the score.
-
-        For two texts one explanation; for pairs, as `score` takes them, one each. `relation` is the first if
-        left out; `phrases` names what finds them (auto, rules, spacy, a pipeline) or is a Phraser; `text_a`
-        and `text_b` are the columns of a table of pairs.
-        """
-        from likewise.explain.explainer import Explainer
-        from likewise.phrases.linking import Asked
-        from likewise.phrases.states import require_states
-
-        require_states(self.model.encoder, "give likewise.load another `model`")
-        rows = [(a, b)] if isinstance(b, str) else as_pairs(a, text_a=text_a, text_b=text_b)
-        check_texts([text for pair in rows for text in pair], name=place_in_pairs)
-        if isinstance(phrases, str):
-            phrases = self._phrasers.get(phrases, phrases)
-        explainer = Explainer(self, relation=relation, phrases=phrases, tell=_log.warning)
-        asked = [Asked(*pair, source=f"pair {place}") for place, pair in enumerate(rows)]
-        found = [replace(one, source="") for one in explainer.explain(asked)]
-        if isinstance(phrases, str) and found:
-            self._phrasers[phrases] = explainer.phraser  # loading a parser takes a second
-        return found[0] if isinstance(b, str) else found
-
-    def cosines(
-        self, pairs: Sequence[tuple[str, str]], *, progress: Callable[[int], None] | None = None
-    ) -> Numbers:
-        """cos(u, v) of pairs, in −1..1."""
-        u, v = self._pair_vectors(list(pairs), progress)
-        return torch.nn.functional.cosine_similarity(u, v, dim=-1).double().cpu().numpy()
-
-    def _pair_vectors(
-        self, rows: Sequence[tuple[str, str]], progress: Callable[[int], None] | None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        texts = [text for pair in rows for text in pair]
-        check_texts(texts, name=place_in_pairs)
-        found = self._encoding.recall(texts, progress=progress)
-        vectors = torch.from_numpy(found).to(self.model.encoder.device)
-        return vectors[0::2], vectors[1::2]
+    except (OSError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(
+            f"{where}/likewise: heads cannot be loaded ({reason}); copy or train the model again"
+        ) from error
+    return model.eval()
 
 
-@torch.inference_mode()
-def _after(modules: Sequence[torch.nn.Module], vectors: torch.Tensor) -> NDArray[np.float32]:
-    """Vectors after the modules that follow a frozen encoder."""
-    features = {"sentence_embedding": vectors}
-    for module in modules:
-        features = module(features)
-    return features["sentence_embedding"].cpu().numpy()
+def _check_words(encoder: SentenceTransformer, relation: Relation, tell: Callable[[str], None]) -> None:
+    """Refuse a description that the encoder cannot read; name the words it does not know."""
+    vocabulary = find_vocabulary(encoder)
+    reading = None if vocabulary is None else vocabulary.read(relation.description)
+    if reading is None or not reading.unknown:
+        return
+    words = ", ".join(dict.fromkeys(reading.unknown))
+    if reading.says_nothing:
+        raise UsageError(f"the encoder knows no word of --describe ({words}): say it in other words")
+    tell(f"{relation.name}: the description has words that the encoder does not know: {words}")
+
+
+def _how_it_loads(document: Mapping[str, Any]) -> str:
+    if "encoder_function" in document:
+        name = document["encoder_function"]["name"]
+        return f"Holds layers only: load it with the encoder `{name}`, likewise.load(folder, encoder=…)."
+    return encoder_card_line(document)
+
+
+def encoder_card_line(document: Mapping[str, Any]) -> str:
+    """What else loads an encoder's folder."""
+    if document.get("recipe", {}).get("encoder", {}).get("peepholes"):
+        return "Its LSTM has peepholes, which sentence-transformers does not know: load it with likewise."
+    return "Loads with `SentenceTransformer` too: heads in `likewise/` are ignored there, and lost on saving."

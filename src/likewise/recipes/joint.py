@@ -122,7 +122,7 @@ def joint_scorer(
         predictor = JointPredictor(model, precision=precision)
         numbers = {}
         for entry in sets:
-            found = predictor.answers([record.texts for record in entry.records])
+            found = predictor.answer([record.texts for record in entry.records], relation.name).values
             name = f"{relation.metric} {relation.name} {entry.name}"
             try:
                 numbers[name] = compute(relation.metric, _values(entry.records, relation), found)  # type: ignore[arg-type]

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise import ranks
-from likewise.methods.injection import InjectionModel
-from likewise.methods.joint import JointModel
 from likewise.methods.label_embedding import LabelModel
-from likewise.predict import Classifier, JointPredictor, Predictor
+from likewise.predict import Answerer
+from likewise.predict.families import Running, answerer_of
 from likewise.recipes.build import build_objectives
 from likewise.recipes.context import RunContext
 from likewise.recipes.devscore import check_dev
@@ -48,8 +47,7 @@ from likewise.recipes.starting import pair_stages, start_encoder
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-    from likewise.store import AnyModel
+    from torch import nn
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class RunReport:
 
     output: Path | None
     stages: list[dict[str, Any]]
-    predictor: Any  # a Predictor, or a Classifier where labels are texts
+    predictor: Answerer
 
 
 def run_recipe(
@@ -122,7 +120,7 @@ def _run_in(
             save_model(model, folder, about=about, overwrite=overwrite)
         shutil.rmtree(work, ignore_errors=True)
     ranks.wait()
-    return RunReport(folder, reports, ready(model, about, context.precision))
+    return RunReport(folder, reports, answerer_of(model, about, Running(precision=context.precision)))
 
 
 def _run_stages(
@@ -131,7 +129,7 @@ def _run_stages(
     stages: Sequence[StageData],
     place: Place,
     context: RunContext,
-) -> tuple[AnyModel, list[dict[str, Any]]]:
+) -> tuple[nn.Module, list[dict[str, Any]]]:
     """Train by whatever kinds of stages a recipe has."""
     first = recipe.stage[0]
     if isinstance(first, JointStageSpec):
@@ -141,19 +139,6 @@ def _run_stages(
     if label_stages(recipe):
         return run_labels(recipe, open_encoder(), stages, place, context)
     return run_pairs(recipe, open_encoder, stages, place, context)
-
-
-def ready(model: AnyModel, about: dict[str, Any], precision: str) -> Predictor | JointPredictor | Classifier:
-    """A model that answers; an encoder that was taught phrases answers by the cosine."""
-    if isinstance(model, LabelModel):
-        return Classifier(model, about, precision=precision)
-    if isinstance(model, JointModel):
-        return JointPredictor(model, about, precision=precision)
-    if isinstance(model, InjectionModel):
-        from likewise.store import raw_model
-
-        return Predictor(raw_model(model.encoder), about, precision=precision)
-    return Predictor(model, about, precision=precision)
 
 
 def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
@@ -199,7 +184,11 @@ def untrained(recipe: Recipe, context: RunContext) -> RunReport:
         tasks = stage_relations(recipe, stage)
         check_label_texts(tasks, encoder, tell=context.tell)
         model = LabelModel(encoder, list(tasks.values()), matcher="cosine", max_words=stage.max_words)
-        return RunReport(None, [], ready(model, {"name": recipe.name}, context.precision))
+        return RunReport(
+            None, [], answerer_of(model, {"name": recipe.name}, Running(precision=context.precision))
+        )
     frozen = start_frozen(recipe, cache(lambda: start_encoder(recipe, [], context)), context)
     settled = settled_model(frozen, (), precision=context.precision)
-    return RunReport(None, [], ready(settled, {"name": recipe.name}, context.precision))
+    return RunReport(
+        None, [], answerer_of(settled, {"name": recipe.name}, Running(precision=context.precision))
+    )

@@ -21,7 +21,8 @@ from likewise.data.reading import find_named_corpus
 from likewise.errors import DataError, ModelError, UsageError
 from likewise.methods.label_embedding import LabelModel
 from likewise.methods.pairs import PairModel
-from likewise.predict import Classifier, Predictor, load_classifier, new_task
+from likewise.predict import Answerer, load_classifier, new_task
+from likewise.predict.families import family_of_model
 from likewise.recipes.build import build_settings
 from likewise.recipes.context import RunContext
 from likewise.recipes.labels import label_scorer, label_stages
@@ -63,7 +64,7 @@ class UpdateReport:
     mode: str
     before: Mapping[str, float]
     after: Mapping[str, float]
-    model: Classifier | Predictor
+    model: Answerer
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def check_update(output: str | Path, mode: str, *, overwrite: bool) -> Path:
 
 
 def keep_updated(
-    ready: Classifier | Predictor,
+    ready: Any,
     recipe: Recipe,
     found: Trained,
     target: Path,
@@ -163,7 +164,7 @@ def keep_updated(
     return UpdateReport(target, mode, found.before, found.after, ready)
 
 
-def _recipe_of(classifier: Classifier, model: str | Path) -> Recipe:
+def _recipe_of(classifier: Any, model: str | Path) -> Recipe:
     if "recipe" not in classifier.about:
         raise ModelError(
             f"{model} was not trained on labelled texts by likewise: there is nothing to update; "
@@ -172,8 +173,8 @@ def _recipe_of(classifier: Classifier, model: str | Path) -> Recipe:
     return parse_recipe(dict(classifier.about["recipe"]), f"{model}/likewise/model.json")
 
 
-def _relation(task: NewTask, classifier: Classifier) -> Relation:
-    if any(known.name == task.name for known in classifier.tasks):
+def _relation(task: NewTask, classifier: Any) -> Relation:
+    if any(known.name == task.name for known in classifier.relations):
         raise UsageError(f"the model has a task {task.name!r} already; choose another --task NAME")
     if not classifier.model.reads_labels:
         name = classifier.about.get("name", "this model")
@@ -222,18 +223,13 @@ def _with_task(old: Recipe, relation: Relation, task: NewTask, overrides: Mappin
     return parse_recipe(document, "update")
 
 
-def add_labels(classifier: Classifier, relation: Relation) -> None:
+def add_labels(classifier: Any, relation: Relation) -> None:
     """Name a task's labels to a model that can read them; no parameter changes."""
-    classifier.check_labels(
-        relation,
-        place=f"task {relation.name}",
-        remedy="say it in other words (--labels 'NAME = WORDS'), or train all tasks again (--mode cold)",
-    )
-    classifier.model.set_tasks([*classifier.tasks, relation], classifier.model.weights)
+    family_of_model(classifier.model).extend(classifier.model, relation, lambda line: None)
 
 
 def train_on(
-    classifier: Classifier,
+    classifier: Any,
     relation: Relation,
     own: Recipe,
     old: Recipe,

@@ -18,7 +18,7 @@ from likewise.encoders.vocabulary import find_vocabulary
 from likewise.errors import DataError, ModelError, Problem, UsageError
 from likewise.methods.described import DESCRIBED
 from likewise.methods.pairs import Objective
-from likewise.predict import Predictor, load
+from likewise.predict import load
 from likewise.recipes.context import RunContext
 from likewise.recipes.devscore import dev_scorer
 from likewise.recipes.infer import settings_for_few
@@ -101,14 +101,14 @@ def add_relation(
     return keep_updated(predictor, recipe, found, target, mode=mode, overwrite=overwrite)
 
 
-def describe_relation(predictor: Predictor, objective: Objective) -> None:
+def describe_relation(predictor: Any, objective: Objective) -> None:
     """Let a model answer a relation by its description; no parameter changes."""
     predictor.model.set_objectives([*predictor.model.objectives, objective])
     predictor.model.eval()
 
 
 def train_on_pairs(
-    predictor: Predictor,
+    predictor: Any,
     own: Recipe,
     old: Recipe,
     *,
@@ -141,7 +141,7 @@ def train_on_pairs(
     )
 
 
-def _recipe_of(predictor: Predictor, model: str | Path) -> Recipe:
+def _recipe_of(predictor: Any, model: str | Path) -> Recipe:
     if "recipe" not in predictor.about:
         raise ModelError(
             f"{model} was not trained by likewise: there is nothing to update; "
@@ -150,17 +150,18 @@ def _recipe_of(predictor: Predictor, model: str | Path) -> Recipe:
     return parse_recipe(dict(predictor.about["recipe"]), f"{model}/likewise/model.json")
 
 
-def _reading_objective(predictor: Predictor, model: str | Path) -> Objective:
+def _reading_objective(predictor: Any, model: str | Path) -> Objective:
     for objective in predictor.model.objectives:
         if objective.head == DESCRIBED:
-            return objective
+            found: Objective = objective
+            return found
     raise UsageError(
         f"{model} has one head per relation and none that reads descriptions: train it with "
         'head = "described" (recipe relations-described), then add relations'
     )
 
 
-def _checked(added: NewRelation, predictor: Predictor, mode: Mode) -> Relation:
+def _checked(added: NewRelation, predictor: Any, mode: Mode) -> Relation:
     if any(known.name == added.name for known in predictor.relations):
         raise UsageError(f"the model has a relation {added.name!r} already; choose another --task NAME")
     relation = added.relation()
@@ -177,7 +178,7 @@ def _checked(added: NewRelation, predictor: Predictor, mode: Mode) -> Relation:
     return relation
 
 
-def _check_words(relation: Relation, predictor: Predictor, context: RunContext) -> None:
+def _check_words(relation: Relation, predictor: Any, context: RunContext) -> None:
     """Refuse a description that the encoder cannot read; name the words it does not know."""
     vocabulary = find_vocabulary(predictor.model.encoder)
     reading = None if vocabulary is None else vocabulary.read(relation.description)
@@ -189,7 +190,7 @@ def _check_words(relation: Relation, predictor: Predictor, context: RunContext) 
     context.tell(f"{relation.name}: the description has words that the encoder does not know: {words}")
 
 
-def _refuse_to_lose(predictor: Predictor, old: Recipe) -> None:
+def _refuse_to_lose(predictor: Any, old: Recipe) -> None:
     """Training again gives what the recipe has ratings of, and nothing else."""
     trained = {objective.relation for _, stage in pair_stages(old)[-1:] for objective in stage.objective}
     lost = [relation.name for relation in predictor.relations if relation.name not in trained]

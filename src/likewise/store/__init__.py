@@ -1,4 +1,4 @@
-"""Model folders: save and load. A folder is a sentence-transformers folder with `likewise/` beside it.
+"""Model folders. A folder is a sentence-transformers folder with `likewise/` beside it.
 
     my-model/
       modules.json, model.safetensors, tokenizer…   loads anywhere with SentenceTransformer("my-model")
@@ -16,14 +16,6 @@ again through sentence-transformers drops `likewise/`.
 
 from __future__ import annotations
 
-from likewise.store.loading import load_joint_model, load_labels, load_model, raw_model
-from likewise.store.saving import AnyModel, save_model
+from likewise.store.saving import save_model
 
-__all__ = [
-    "AnyModel",
-    "load_joint_model",
-    "load_labels",
-    "load_model",
-    "raw_model",
-    "save_model",
-]
+__all__ = ["save_model"]

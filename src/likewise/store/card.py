@@ -3,75 +3,70 @@
 from __future__ import annotations
 
 import json
-import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from likewise.records import Relation
 from likewise.wording import counted, dev_score
 
-_PAIR = 'score([("first text", "second text")])'
+
+@dataclass(frozen=True, slots=True)
+class CardParts:
+    """What a family says on the cards of its models.
+
+    `tag` is the hub's word for the task, `use` the lines on how it is asked, `loads` the sentence on what else loads the
+    folder, `row` what a training row is called.
+    """
+
+    tag: str
+    use: Sequence[str]
+    loads: str
+    row: str = "pair"
 
 
-def model_card(name: str, document: Mapping[str, Any]) -> str:
+def model_card(name: str, document: Mapping[str, Any], parts: CardParts) -> str:
     """What the model answers, how it is asked, what it learnt from, what else loads it."""
     lines = [
         "---",
         "library_name: sentence-transformers",
-        f"tags: [likewise, {_tag(document)}]",
+        f"tags: [likewise, {parts.tag}]",
         "---",
         f"# {name}",
         "",
-        *_use(name, document),
+        *parts.use,
         "",
-        *_stages(document),
+        *_stages(document, parts.row),
         "",
-        _how_it_loads(document),
+        parts.loads,
         "",
     ]
     return "\n".join(lines)
 
 
-def _tag(document: Mapping[str, Any]) -> str:
-    return "text-classification" if {"labels", "joint"} & document.keys() else "sentence-similarity"
-
-
-def _use(name: str, document: Mapping[str, Any]) -> list[str]:
-    """What it answers, and the lines of Python that ask it."""
-    if "injected" in document:
-        return _use_of_taught(name, two_tower=bool(document["injected"].get("two_tower")))
-    load, ask = "load", _PAIR
-    if "labels" in document or document.get("joint", {}).get("texts") == 1:
-        first = Relation.from_dict(document["relations"][0])
-        load, ask = "load_classifier", f'classify(["a text"], task={_quoted(first.name)})'
-        if not first.labels:
-            load, ask = "load", 'score(["a text"])'
+def relations_table(document: Mapping[str, Any]) -> list[str]:
+    """The relations that a model answers, as a table."""
     return [
         "Trained with Likewise. It answers:",
         "",
         "| relation | scale | answered by | description |",
         "|---|---|---|---|",
         *(_row(Relation.from_dict(entry), document["source"]) for entry in document["relations"]),
-        "",
-        *_python(name, load, ask),
     ]
 
 
-def _use_of_taught(name: str, *, two_tower: bool) -> list[str]:
-    """An encoder that was taught phrases: its cosine is the answer, or it is to be fine-tuned."""
-    if two_tower:
-        said = "An encoder that Likewise taught phrases of paraphrases, texts apart. Its cosine answers:"
-        return [said, "", *_python(name, "load", _PAIR)]
-    return [
-        "An encoder that Likewise taught phrases of paraphrases. It answers nothing yet; fine-tune it:",
-        "",
-        "```bash",
-        f"likewise train finetune --encoder {shlex.quote(name)} --data ratings.csv --output my-model",
-        "```",
-    ]
+def pair_example(name: str) -> list[str]:
+    """How pairs are scored in Python."""
+    return python_example(name, "load", 'score([("first text", "second text")])')
 
 
-def _python(name: str, load: str, ask: str) -> list[str]:
+def text_example(name: str, task: Relation) -> list[str]:
+    """How single texts are classified in Python."""
+    return python_example(name, "load_classifier", f'classify(["a text"], task={_quoted(task.name)})')
+
+
+def python_example(name: str, load: str, ask: str) -> list[str]:
+    """Lines of Python that load a model and ask it."""
     loads = f"model = likewise.{load}({_quoted(name)})"
     return ["```python", "import likewise", loads, f"model.{ask}", "```"]
 
@@ -86,11 +81,9 @@ def _row(relation: Relation, source: Mapping[str, str]) -> str:
     return f"| {relation.name} | {scale} | {source[relation.name]} | {relation.description or '–'} |"
 
 
-def _stages(document: Mapping[str, Any]) -> list[str]:
+def _stages(document: Mapping[str, Any], row: str) -> list[str]:
     lines = []
     recipe = document.get("recipe", {}).get("stage", [])
-    single = "labels" in document or document.get("joint", {}).get("texts") == 1
-    row = "text" if single else "pair"
     for number, stage in enumerate(document.get("stages", [])):
         selects = number >= len(recipe) or recipe[number].get("select", True)
         best = stage.get("best_value")
@@ -105,16 +98,3 @@ def _stages(document: Mapping[str, Any]) -> list[str]:
         )
         lines += [f"  - {line}" for line in stage.get("leakage", [])]
     return lines
-
-
-def _how_it_loads(document: Mapping[str, Any]) -> str:
-    if "encoder_function" in document:
-        name = document["encoder_function"]["name"]
-        return f"Holds layers only: load it with the encoder `{name}`, likewise.load(folder, encoder=…)."
-    if document.get("recipe", {}).get("encoder", {}).get("peepholes"):
-        return "Its LSTM has peepholes, which sentence-transformers does not know: load it with likewise."
-    if document.get("joint", {}).get("texts") == 1:
-        return 'Loads with transformers too: `pipeline("text-classification", model=folder)`.'
-    if "joint" in document:
-        return "Loads with `CrossEncoder` and with transformers' `AutoModelForSequenceClassification` too."
-    return "Loads with `SentenceTransformer` too: heads in `likewise/` are ignored there, and lost on saving."

@@ -1,4 +1,4 @@
-"""What saving and loading share: model.json as it is read, and the parts of a model as its entries."""
+"""The parts of a model of pairs as entries of model.json, and weights as they are written."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ from likewise.heads import Layers
 from likewise.methods.multilingual import FrozenPart
 from likewise.methods.pairs import Objective
 from likewise.records import Relation
+
+
+def plain(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Weights as safetensors writes them."""
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
 
 
 def objective_to_dict(objective: Objective) -> dict[str, Any]:

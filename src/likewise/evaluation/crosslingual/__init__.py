@@ -5,8 +5,8 @@ from __future__ import annotations
 from likewise.evaluation.crosslingual.data import PAIRS, CrosslingualData, load_crosslingual
 from likewise.evaluation.crosslingual.measuring import (
     CrosslingualResult,
-    evaluate_crosslingual,
     measure_crosslingual,
+    run_crosslingual,
     write_report,
 )
 from likewise.evaluation.crosslingual.views import Views
@@ -16,8 +16,8 @@ __all__ = [
     "CrosslingualData",
     "CrosslingualResult",
     "Views",
-    "evaluate_crosslingual",
     "load_crosslingual",
     "measure_crosslingual",
+    "run_crosslingual",
     "write_report",
 ]

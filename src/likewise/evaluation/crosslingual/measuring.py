@@ -2,7 +2,7 @@
 
 It sees **views** of texts (see `views`): the model's vectors beside those of its frozen encoder, where there
 are any. `load_crosslingual` reads the data by name, `measure_crosslingual` measures what it is given, and
-`evaluate_crosslingual` does both.
+`run_crosslingual` does both.
 
 pairs      translated STS-B test: Pearson and Spearman of the cosine per language pair (METHODS 2.6)
 retrieval  Tatoeba, the test of LASER: the nearest sentence of the other language, both ways
@@ -114,7 +114,7 @@ class CrosslingualResult:
         return "\n\n".join(["# Crosslingual evaluation", *parts, *image, words]) + "\n"
 
 
-def evaluate_crosslingual(
+def run_crosslingual(
     views: Views,
     *,
     data_dir: Path | str | None = None,

@@ -1,0 +1,257 @@
+"""Answerer: what a user asks a loaded model, in Python: `score`, `classify`, `encode`, `explain`.
+
+Each kind of model says how it answers (`answer`, `sources`, `embedding`); how rows are read and answers are handed
+over is the same for all of them and stands here.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from torch import nn
+
+from likewise.answering import (
+    Answers,
+    Classes,
+    Embedding,
+    Limits,
+    Progress,
+    Rows,
+    Scores,
+    Vectors,
+    find_relation,
+)
+from likewise.encoders.inputs import check_texts
+from likewise.errors import UsageError
+from likewise.records import Relation
+
+if TYPE_CHECKING:
+    from likewise.explain.explanation import PairExplanation
+    from likewise.phrases.spans import Phraser
+
+_log = logging.getLogger("likewise")
+Labels = Sequence[str] | Mapping[str, str | Sequence[str]]
+
+
+class Answerer(ABC):
+    """A model ready to answer; `likewise.load(model)` returns one."""
+
+    model: nn.Module
+    about: dict[str, Any]
+
+    @property
+    @abstractmethod
+    def texts(self) -> frozenset[int]:
+        """How many texts a row may have."""
+
+    @property
+    @abstractmethod
+    def relations(self) -> tuple[Relation, ...]:
+        """What this model answers."""
+
+    @property
+    def reads_labels(self) -> bool:
+        """Whether it can be asked for labels that it never saw: their texts are an input."""
+        return False
+
+    @property
+    @abstractmethod
+    def limits(self) -> Limits:
+        """How much it reads at once."""
+
+    @abstractmethod
+    def sources(self, relation: str) -> tuple[str, ...]:
+        """Where answers on a relation may come from; the first is what answers unless another is asked for."""
+
+    @abstractmethod
+    def answer(
+        self,
+        rows: Rows,
+        relation: str | Relation,
+        *,
+        source: str | None = None,
+        progress: Progress | None = None,
+    ) -> Answers:
+        """Answer one relation of rows."""
+
+    @abstractmethod
+    def embedding(self) -> Embedding:
+        """Its vectors, or a UsageError that says why there are none."""
+
+    def source(self, relation: str) -> str:
+        """What answers a relation unless another source is asked for."""
+        return self.sources(relation)[0]
+
+    def score(
+        self,
+        pairs: Any,
+        *,
+        relation: str | Sequence[str] | None = None,
+        source: str | None = None,
+        text_a: str | None = None,
+        text_b: str | None = None,
+        progress: Progress | None = None,
+    ) -> Scores:
+        """Score pairs on every relation (or those named): a list of (a, b), a file, a frame, a dataset.
+
+        A model of single texts is given those instead; `text_a` then names their column. `source` asks for `cosine` or
+        `head` where a model has both.
+        """
+        rows = self._rows(pairs, text_a, text_b)
+        names = (
+            [relation] if isinstance(relation, str) else list(relation or [r.name for r in self.relations])
+        )
+        return Scores(self._answer_all(rows, names, source, progress))
+
+    def _answer_all(
+        self, rows: Rows, names: Sequence[str], source: str | None, progress: Progress | None
+    ) -> list[Answers]:
+        return [self.answer(rows, name, source=source, progress=progress) for name in names]
+
+    def _rows(self, source: Any, text_a: str | None, text_b: str | None) -> Rows:
+        """What was handed over as checked rows of as many texts as this model reads."""
+        given = isinstance(source, list | tuple) and len(source) > 0
+        if 2 in self.texts:
+            if given and all(isinstance(one, str) for one in source):
+                raise UsageError("this model reads pairs of texts: give (first, second) for each")
+            pairs = as_pairs(source, text_a=text_a, text_b=text_b)
+            check_texts([text for pair in pairs for text in pair], name=place_in_pairs)
+            return pairs
+        if given and any(isinstance(one, list | tuple) for one in source):
+            raise UsageError("this model reads single texts: give a list of them, not of pairs")
+        texts = as_texts(source, text=text_a)
+        check_texts(texts)
+        return [(text,) for text in texts]
+
+    def classify(
+        self,
+        texts: str | Sequence[str],
+        *,
+        task: str | None = None,
+        labels: Labels | None = None,
+        progress: Progress | None = None,
+    ) -> Classes:
+        """Probabilities of a task's labels for single texts, or of any labels where the model reads labels.
+
+        `labels` may say each label in several ways: {"praise": ["praise", "a kind word"]}.
+        """
+        asked = self.wanted(task, labels)
+        many = [texts] if isinstance(texts, str) else list(texts)
+        check_texts(many)
+        found = self.answer([(text,) for text in many], asked, progress=progress)
+        if found.probabilities is None:
+            raise UsageError(f"this model answers {asked.name} by a number on {asked.scale}: score with it")
+        return Classes(asked.labels, found.probabilities)
+
+    def wanted(self, task: str | None, labels: Labels | None) -> Relation:
+        """What is asked of single texts: the task of that name, or the only one."""
+        self.check_classifies()
+        named = [relation for relation in self.relations if relation.labels]
+        if labels is not None or (task is not None and task not in [relation.name for relation in named]):
+            own = ", ".join(repr(relation.name) for relation in named)
+            raise UsageError(f"this model was fine-tuned on the labels of {own} and answers no others")
+        return named[0] if task is None else find_relation(self, task)
+
+    def check_classifies(self) -> None:
+        """Refuse a model that gives no labels to single texts."""
+        if 1 in self.texts and any(relation.labels for relation in self.relations):
+            return
+        first = self.relations[0]
+        what = f"a number ({first.scale})" if 1 in self.texts else "pairs of texts"
+        raise UsageError(f"this model answers {what}, not labels of single texts: score with it")
+
+    def encode(self, texts: str | Sequence[str], *, progress: Progress | None = None) -> Vectors:
+        """Vectors of texts, N×d (d alone for one string); the same as SentenceTransformer gives."""
+        embedding = self.embedding()
+        many = [texts] if isinstance(texts, str) else list(texts)
+        check_texts(many)
+        vectors = embedding.encode(many, progress=progress)
+        return vectors[0] if isinstance(texts, str) else vectors
+
+    @overload
+    def explain(
+        self, a: str, b: str, *, relation: str | None = None, phrases: str | Phraser = "auto"
+    ) -> PairExplanation: ...
+    @overload
+    def explain(
+        self,
+        a: Any,
+        b: None = None,
+        *,
+        relation: str | None = None,
+        phrases: str | Phraser = "auto",
+        text_a: str | None = None,
+        text_b: str | None = None,
+    ) -> list[PairExplanation]: ...
+    def explain(
+        self,
+        a: Any,
+        b: str | None = None,
+        *,
+        relation: str | None = None,
+        phrases: str | Phraser = "auto",
+        text_a: str | None = None,
+        text_b: str | None = None,
+    ) -> PairExplanation | list[PairExplanation]:
+        """Which phrases of two texts match, what is left over, and what each carries of the score.
+
+        For two texts one explanation; for pairs, as `score` takes them, one each. `relation` is the first if
+        left out; `phrases` names what finds them (auto, rules, spacy, a pipeline) or is a Phraser; `text_a`
+        and `text_b` are the columns of a table of pairs.
+        """
+        from likewise.explain.explainer import Explainer
+        from likewise.phrases.linking import Asked
+
+        self.embedding().states("give likewise.load another `model`")
+        rows = [(a, b)] if isinstance(b, str) else as_pairs(a, text_a=text_a, text_b=text_b)
+        check_texts([text for pair in rows for text in pair], name=place_in_pairs)
+        known: dict[str, Phraser] = self.__dict__.setdefault("_phrasers", {})
+        if isinstance(phrases, str):
+            phrases = known.get(phrases, phrases)
+        explainer = Explainer(self, relation=relation, phrases=phrases, tell=_log.warning)
+        asked = [Asked(*pair, source=f"pair {place}") for place, pair in enumerate(rows)]
+        found = [replace(one, source="") for one in explainer.explain(asked)]
+        if isinstance(phrases, str) and found:
+            known[phrases] = explainer.phraser  # loading a parser takes a second
+        return found[0] if isinstance(b, str) else found
+
+
+def as_pairs(pairs: Any, *, text_a: str | None = None, text_b: str | None = None) -> list[tuple[str, str]]:
+    """Pairs of strings from a list of couples, or from anything `data.read` takes."""
+    plain = isinstance(pairs, list | tuple) and all(
+        isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(t, str) for t in pair)
+        for pair in pairs
+    )
+    if plain:
+        return [(str(a), str(b)) for a, b in pairs]
+    from likewise.data import read
+
+    source = str(pairs) if isinstance(pairs, Path) else pairs
+    return [(record.a, record.b) for record in read(source, relations=(), text_a=text_a, text_b=text_b)]
+
+
+def as_texts(texts: Any, *, text: str | None = None) -> list[str]:
+    """Single texts from a list of them, or from anything `data.read` takes that has a column of texts."""
+    texts = texts.tolist() if hasattr(texts, "tolist") else texts  # a pandas Series, an array
+    if isinstance(texts, str) and " " in texts.strip() and not _is_file(texts):
+        raise UsageError("one text is given where a list of texts, or a file of them, is read: give [text]")
+    if isinstance(texts, list | tuple) and all(isinstance(one, str) for one in texts):
+        return list(texts)
+    from likewise.data import read
+
+    source = str(texts) if isinstance(texts, Path) else texts
+    return [record.texts[0] for record in read(source, relations=(), text_a=text, pairs=False)]
+
+
+def _is_file(text: str) -> bool:
+    return len(text) < 256 and Path(text).exists()
+
+
+def place_in_pairs(index: int) -> str:
+    """Which text of which pair, where pairs were laid out flat."""
+    return f"pair {index // 2}, text {'ab'[index % 2]}"

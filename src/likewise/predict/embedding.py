@@ -1,0 +1,101 @@
+"""EncoderEmbedding: an encoder's vectors, in token-budget batches, vectors of the latest texts kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from likewise.answering import Languages, Numbers, Progress, Vectors
+from likewise.encoders.cache import EmbeddingCache
+from likewise.encoders.sentence import with_modules
+from likewise.encoders.vectors import Encoding
+from likewise.phrases.states import require_states
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from likewise.methods.multilingual import FrozenPart
+
+
+class EncoderEmbedding:
+    """The vectors of one encoder; `part` is there where it is layers grown on a frozen encoder.
+
+    `shorten` is done to a text before it is encoded.
+    """
+
+    def __init__(
+        self,
+        encoder: SentenceTransformer,
+        encoding: Encoding,
+        *,
+        name: str = "",
+        part: FrozenPart | None = None,
+        shorten: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        self._encoder, self._encoding, self._name, self._part = encoder, encoding, name, part
+        self._shorten = shorten
+        self.languages = Languages() if part is None else Languages(part.pairs, part.languages)
+
+    def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
+        """Vectors of texts, N×d, computed now."""
+        return self._encoding.encode([self._shorten(text) for text in texts], progress=progress)
+
+    def recall(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
+        """The same, of texts that may have been asked for before."""
+        return self._encoding.recall([self._shorten(text) for text in texts], progress=progress)
+
+    def pair_vectors(
+        self, pairs: Sequence[tuple[str, ...]], progress: Progress | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """u and v of pairs, on the encoder's device."""
+        found = self.recall([text for pair in pairs for text in pair], progress=progress)
+        vectors = torch.from_numpy(found).to(self._encoder.device)
+        return vectors[0::2], vectors[1::2]
+
+    def cosines(self, pairs: Sequence[tuple[str, ...]], *, progress: Progress | None = None) -> Numbers:
+        """cos(u, v) of pairs; over a frozen encoder from its cached vectors, which many models share."""
+        if self._part is None:
+            u, v = self.pair_vectors(pairs, progress)
+            return torch.nn.functional.cosine_similarity(u, v, dim=-1).double().cpu().numpy()
+        distinct = list(dict.fromkeys(text for pair in pairs for text in pair))
+        place = {text: row for row, text in enumerate(distinct)}
+        vectors = self.views(distinct, progress=progress)["model"]
+        length = np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit = vectors / np.where(length == 0, 1, length)
+        a, b = (unit[[place[pair[side]] for pair in pairs]] for side in (0, 1))
+        found: Numbers = np.einsum("nd,nd->n", a, b, dtype=np.float64)
+        return found
+
+    def views(self, texts: Sequence[str], *, progress: Progress | None = None) -> dict[str, Vectors]:
+        """Vectors of texts as the `model` gives them.
+
+        A model grown on a frozen encoder also gives that encoder's own (`raw`) and its `language` vectors.
+        """
+        if self._part is None:
+            return {"model": self.encode(texts, progress=progress)}
+        modules = list(self._encoder)
+        base = with_modules(self._encoder, modules[: self._part.modules])
+        cache = EmbeddingCache.of(base, name=self._name, precision=self._encoding.precision)
+        raw = cache.matrix(texts, progress=progress)
+        e = torch.from_numpy(np.ascontiguousarray(raw))
+        after = _after(modules[self._part.modules :], e.to(self._encoder.device))
+        found = {"raw": raw, "model": after}
+        language = self._part.language_of(e)
+        return found if language is None else {**found, "language": language.numpy()}
+
+    def states(self, remedy: str) -> SentenceTransformer:
+        """The encoder, if it has states of words."""
+        require_states(self._encoder, remedy)
+        return self._encoder
+
+
+@torch.inference_mode()
+def _after(modules: Sequence[torch.nn.Module], vectors: torch.Tensor) -> Vectors:
+    """Vectors after the modules that follow a frozen encoder."""
+    features = {"sentence_embedding": vectors}
+    for module in modules:
+        features = module(features)
+    return features["sentence_embedding"].cpu().numpy()

@@ -1,0 +1,63 @@
+"""Encoders that were taught phrases: their heads are kept beside them, and they answer by the cosine."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+
+from likewise.encoders.sentence import load_encoder
+from likewise.methods.injection import InjectionModel
+from likewise.methods.pairs import PairModel
+from likewise.predict.families import BaseFamily, Running
+from likewise.predict.pairs import Predictor, encoder_card_line, raw_model
+from likewise.store.card import CardParts, pair_example
+from likewise.store.encoder import save_encoder
+from likewise.store.entries import plain
+
+
+class InjectedFamily(BaseFamily):
+    """An encoder of the same size as before; the heads it was taught by are thrown away when it is used."""
+
+    def save(self, model: InjectionModel, folder: Path) -> dict[str, Any]:
+        """The encoder's folder; the heads in `likewise/`."""
+        save_encoder(model.encoder, folder)
+        save_file(plain(model.heads.state_dict()), folder / "likewise" / "injection.safetensors")
+        taught = {"learns": model.learns, "features": model.features, "two_tower": model.two_tower}
+        return {"relations": [], "source": {}, "injected": taught}
+
+    def load(
+        self, name: str | os.PathLike[str], document: Mapping[str, Any] | None, running: Running
+    ) -> PairModel:
+        """The encoder, answering by its cosine."""
+        return raw_model(load_encoder(name, device=running.device))
+
+    def answerer(
+        self, model: InjectionModel | PairModel, about: Mapping[str, Any], running: Running
+    ) -> Predictor:
+        """A Predictor that asks the cosine."""
+        return Predictor(
+            raw_model(model.encoder),
+            {**about, "raw": True},
+            precision=running.precision,
+            token_budget=running.token_budget,
+        )
+
+    def card(self, name: str, document: Mapping[str, Any]) -> CardParts:
+        """Its cosine is the answer, or it is to be fine-tuned."""
+        if document["injected"].get("two_tower"):
+            said = "An encoder that Likewise taught phrases of paraphrases, texts apart. Its cosine answers:"
+            use = [said, "", *pair_example(name)]
+        else:
+            use = [
+                "An encoder that Likewise taught phrases of paraphrases. It answers nothing yet; fine-tune it:",
+                "",
+                "```bash",
+                f"likewise train finetune --encoder {shlex.quote(name)} --data ratings.csv --output my-model",
+                "```",
+            ]
+        return CardParts("sentence-similarity", use, encoder_card_line(document))

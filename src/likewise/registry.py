@@ -1,0 +1,113 @@
+"""The two lists of kinds: stages that a recipe may have, and families of models that a folder may hold.
+
+    KINDS      kind of stage → its spec (what a recipe may say) and its runner (how it is trained)
+    FAMILIES   family → the class that saves, loads and asks its models, and the key that marks its model.json
+
+Classes are named by `module:Class` and imported when they are first needed, so that `likewise --help` and reading a
+recipe load no torch. A package of yours adds its own without a change here: by `register` and `register_family`, or by
+entry points in the groups `likewise.kinds` and `likewise.families`, whose objects are a `Kind` or a `FamilyEntry`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of stage: its spec and its runner, as classes or by name."""
+
+    spec: str | type
+    runner: str | type
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyEntry:
+    """A family of models: its class, and what a model.json says of it without the class being loaded.
+
+    `mark` is the key that only its folders have; `texts` says how many texts make one row of such a model.
+    """
+
+    family: str | type
+    mark: str
+    texts: Callable[[Document], int] = lambda document: 2
+
+
+KINDS: dict[str, Kind] = {
+    "pairs": Kind("likewise.schema.pairs:PairsStage", "likewise.kinds.pairs:PairsRunner"),
+    "labels": Kind("likewise.schema.labels:LabelsStage", "likewise.kinds.labels:LabelsRunner"),
+    "joint": Kind("likewise.schema.joint:JointStage", "likewise.kinds.joint:JointRunner"),
+    "inject": Kind("likewise.schema.inject:InjectStage", "likewise.kinds.inject:InjectRunner"),
+    "parallel": Kind("likewise.schema.frozen:ParallelStage", "likewise.kinds.frozen:ParallelRunner"),
+    "refine": Kind("likewise.schema.frozen:RefineStage", "likewise.kinds.frozen:RefineRunner"),
+}
+# What a stage is that does not say its kind.
+DEFAULT_KIND = "pairs"
+
+FAMILIES: dict[str, FamilyEntry] = {
+    "pairs": FamilyEntry("likewise.predict.pairs:PairsFamily", "objectives"),
+    "labels": FamilyEntry("likewise.predict.labels:LabelsFamily", "labels", lambda document: 1),
+    "joint": FamilyEntry(
+        "likewise.predict.joint:JointFamily", "joint", lambda document: int(document["joint"].get("texts", 2))
+    ),
+    "injected": FamilyEntry("likewise.predict.injected:InjectedFamily", "injected"),
+}
+# An encoder without a model.json is asked as a model of pairs: by its cosine.
+RAW_FAMILY = "pairs"
+
+
+def register(name: str, kind: Kind) -> None:
+    """Add a kind of stage for this process."""
+    KINDS[name] = kind
+
+
+def register_family(name: str, entry: FamilyEntry) -> None:
+    """Add a family of models for this process."""
+    FAMILIES[name] = entry
+
+
+def find_kind(name: str) -> Kind | None:
+    """The kind of that name: a registered one, or one that an installed package offers."""
+    return KINDS.get(name) or _from_packages(name, "likewise.kinds", KINDS)
+
+
+def find_family(name: str) -> FamilyEntry | None:
+    """The family of that name, looked up in the same way."""
+    return FAMILIES.get(name) or _from_packages(name, "likewise.families", FAMILIES)
+
+
+def family_name(document: Document) -> str | None:
+    """Which family wrote a model.json; None if no known one did."""
+    for name, entry in FAMILIES.items():
+        if entry.mark in document:
+            return name
+    named = document.get("family")
+    return named if isinstance(named, str) and find_family(named) is not None else None
+
+
+def texts_of_rows(document: Document) -> int:
+    """How many texts a row of a model has: 1, or 2 for pairs."""
+    entry = find_family(family_name(document) or RAW_FAMILY)
+    return 2 if entry is None else entry.texts(document)
+
+
+def resolve_class(named: str | type) -> Any:
+    """The class that an entry names."""
+    if not isinstance(named, str):
+        return named
+    module, _, name = named.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _from_packages(name: str, group: str, known: dict[str, Any]) -> Any:
+    """An entry that an installed package offers, kept for the next time; scanned only for unknown names."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=group, name=name):
+        known[name] = point.load()
+    return known.get(name)
