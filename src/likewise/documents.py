@@ -8,7 +8,7 @@ import typing
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, Tag, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from likewise.errors import Problem, RecipeError
 
@@ -42,7 +42,7 @@ def validate(model: type[Model], data: Any, where: str) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise RecipeError([_problem(entry, where, model) for entry in _told(error)]) from None
+        raise RecipeError([_problem(entry, where, model, data) for entry in _told(error)]) from None
 
 
 def _told(error: ValidationError) -> list[Any]:
@@ -60,37 +60,33 @@ def _inside(outer: tuple[Any, ...], inner: tuple[Any, ...]) -> bool:
     return len(inner) > len(outer) and inner[: len(outer)] == outer
 
 
-def _problem(entry: Any, where: str, model: type[BaseModel]) -> Problem:
-    way = [part for part in entry["loc"] if part not in _TYPES]
-    path = [part for place, part in enumerate(way) if not _is_tag(way, place, model)]
+def _problem(entry: Any, where: str, model: type[BaseModel], data: Any) -> Problem:
+    path = [part for part in entry["loc"] if part not in _TYPES]
     place = f"{where}: {'.'.join(map(str, path))}" if path else where
     if entry["type"] == "extra_forbidden":
-        return Problem(place, "is not a known key", _nearest(way, model))
-    if entry["type"] == "union_tag_invalid":
-        known = ", ".join(_tagged(model))
-        return Problem(f"{place}.kind", f"{entry['ctx']['tag']!r} is not one of {known}")
+        return Problem(place, "is not a known key", _nearest(path, model, data))
     message = entry["msg"].removeprefix("Value error, ")
     found = entry.get("input")
     shown = f" (found {found!r})" if isinstance(found, str | int | float | bool) else ""
     return Problem(place, message[:1].lower() + message[1:] + shown)
 
 
-def _nearest(way: list[Any], model: type[BaseModel]) -> str:
-    known = list(_part_at(way[:-1], model).model_fields)
+def _nearest(way: list[Any], model: type[BaseModel], data: Any) -> str:
+    known = list(_part_at(way[:-1], model, data).model_fields)
     close = difflib.get_close_matches(str(way[-1]), known, n=1)
     return f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
 
 
-def _part_at(way: list[Any], model: type[BaseModel]) -> type[BaseModel]:
-    """The model that describes the table a path leads to."""
-    document = model
-    for place, step in enumerate(way):
-        if _is_tag(way, place, document):
-            model = _tagged(document)[step]
-            continue
+def _part_at(way: list[Any], model: type[BaseModel], data: Any) -> type[BaseModel]:
+    """The model that describes the table a path leads to; tables of several shapes say themselves which."""
+    for step in way:
         field = model.model_fields.get(str(step))
         inner = _model_in(field.annotation) if field is not None else None
         model = inner or model
+        data = data[step] if isinstance(data, dict | list | tuple) else None
+        shape_of = getattr(model, "shape_of", None)
+        if shape_of is not None and isinstance(data, dict):
+            model = shape_of(data)
     return model
 
 
@@ -99,22 +95,3 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
         return annotation
     found = (_model_in(argument) for argument in typing.get_args(annotation))
     return next((inner for inner in found if inner is not None), None)
-
-
-def _is_tag(way: list[Any], place: int, model: type[BaseModel]) -> bool:
-    """Whether a part of a path only says which shape a table has: it follows the table's number."""
-    return place > 0 and isinstance(way[place - 1], int) and way[place] in _tagged(model)
-
-
-def _tagged(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
-    """The shapes that a table of this document may have, by the kind it names."""
-    found: dict[str, type[BaseModel]] = {}
-    waiting = [field.annotation for field in model.model_fields.values()]
-    while waiting:
-        annotation = waiting.pop()
-        tags = [entry.tag for entry in getattr(annotation, "__metadata__", ()) if isinstance(entry, Tag)]
-        inner = _model_in(annotation) if tags else None
-        if inner is not None:
-            found[str(tags[0])] = inner
-        waiting += typing.get_args(annotation)
-    return dict(sorted(found.items()))

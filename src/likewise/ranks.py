@@ -68,6 +68,17 @@ def summed(count: Tensor) -> Tensor:
     return count
 
 
+def weight_of(count: int, like: Tensor) -> Tensor | float:
+    """What this process's mean over `count` rows weighs, so that the mean over processes is that over all rows.
+
+    All processes must ask; `like` is a tensor on the device that they compute on.
+    """
+    if not _together():
+        return 1.0
+    total = summed(like.new_tensor(float(count)))
+    return count * world_size() / total.clamp(min=1.0)
+
+
 def _together() -> bool:
     if world_size() == 1:
         return False

@@ -230,3 +230,9 @@ def _rating(name: str, entry: dict[str, Any]) -> Rating:
     if said:
         relation = replace(relation, texts=tuple((said.get(label, label),) for label in relation.labels))
     return Rating(relation, **entry)
+
+
+def is_parallel_corpus(name: str) -> bool:
+    """Whether a name such as tatoeba_laser/de leads to parallel text rather than to rated pairs."""
+    head = name.partition("/")[0]
+    return head in corpus_names() and find_corpus(head).kind == "parallel"

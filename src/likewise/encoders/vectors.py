@@ -72,6 +72,10 @@ class VectorCache:
     def __len__(self) -> int:
         return len(self._vectors)
 
+    def clear(self) -> None:
+        """Forget all."""
+        self._vectors.clear()
+
     def missing(self, texts: Sequence[str]) -> list[str]:
         """The distinct texts that are not stored."""
         return [text for text in dict.fromkeys(texts) if text not in self._vectors]
@@ -102,8 +106,9 @@ class Encoding:
         precision: str = "fp32",
         token_budget: int = DEFAULT_BUDGET,
         kept: int = 100_000,
+        keep_tokens: bool = False,
     ) -> None:
-        self._encoder, self._token_budget = encoder, token_budget
+        self._encoder, self._token_budget, self._keep_tokens = encoder, token_budget, keep_tokens
         self.precision = check_precision(precision)
         self._features = TextFeatures(encoder)
         self._cache = VectorCache(kept)
@@ -118,8 +123,13 @@ class Encoding:
             features=self._features,
             progress=progress,
         )
-        self._features.forget()
+        if not self._keep_tokens:
+            self._features.forget()
         return vectors
+
+    def forget(self) -> None:
+        """Compute every vector anew from now on: the encoder has changed."""
+        self._cache.clear()
 
     def recall(self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None) -> Vectors:
         """The same, of texts that may have been asked for before."""

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from likewise import ranks
 from likewise.encoders.sentence import embedding_width, readable_length
 from likewise.errors import ModelError
 from likewise.losses import anchored
@@ -106,30 +107,43 @@ class InjectionModel(nn.Module):
         phrase_labels: Tensor,
         sentence_labels: Tensor,
         anchors: Tensor | None = None,
+        idle: bool = False,
     ) -> dict[str, Tensor]:
         """The loss of a step, and the answers of both heads.
 
         `spans` holds the pieces of the first and the second span of each phrase pair, flat over the batch
         (`a`, `b`), and how many each span has (`a_sizes`, `b_sizes`). `anchors` are the starting encoder's
-        vectors of all first texts, then of all second ones.
+        vectors of all first texts, then of all second ones. An `idle` process fills in with an example that
+        weighs nothing.
         """
         states, sentences, vectors = self._encode(inputs)
         losses, found = [], {}
+        phrase_weight, row_weight = self._weights(idle, phrase_labels, sentence_labels, like=states)
         if "phrases" in self.heads and len(phrase_labels):
             scores = self.heads["phrases"](self.dropout(self._phrase_features(states, spans)))
             labels = (phrase_labels != PARAPHRASE).long() if self.binary else phrase_labels
-            losses.append(functional.cross_entropy(scores, labels))
+            losses.append(functional.cross_entropy(scores, labels) * phrase_weight)
             found["phrases"] = scores
         if "sentences" in self.heads:
             scores = self.heads["sentences"](self.dropout(sentences))
-            losses.append(functional.cross_entropy(scores, sentence_labels))
+            losses.append(functional.cross_entropy(scores, sentence_labels) * row_weight)
             found["sentences"] = scores
         if anchors is not None and vectors is not None:
             [first] = torch.nonzero(sentence_labels, as_tuple=True)
-            losses.append(self.anchor * anchored(vectors, anchors, first, first + len(sentence_labels)))
+            held = anchored(vectors, anchors, first, first + len(sentence_labels))
+            losses.append(self.anchor * held * row_weight)
         # A batch without any phrase still owes a gradient to processes that train side by side.
         idle = 0.0 * torch.stack([p.sum() for p in self.heads.parameters()]).sum()
         return {"loss": torch.stack([*losses, idle]).sum(), **found}
+
+    def _weights(
+        self, idle: bool, phrases: Tensor, sentences: Tensor, *, like: Tensor
+    ) -> tuple[Tensor | float, Tensor | float]:
+        """What this process's means weigh; dev is looked at by one process alone, which asks no other."""
+        if not self.training:
+            return 1.0, 1.0
+        counts = (0, 0) if idle else (len(phrases), len(sentences))
+        return ranks.weight_of(counts[0], like.detach()), ranks.weight_of(counts[1], like.detach())
 
     def _encode(self, inputs: dict[str, Any]) -> tuple[Tensor, Tensor, Tensor | None]:
         """States of all pieces, what the sentences are judged by (B rows), vectors of texts encoded apart."""

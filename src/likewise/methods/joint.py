@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from likewise import ranks
 from likewise.data.batching import token_budget_batches
 from likewise.encoders.resolve import resolve
 from likewise.encoders.sentence import autocast_settings, loading, readable_length, refuse_pickles
@@ -62,12 +63,14 @@ class JointModel(nn.Module):
         """Where it computes."""
         return next(self.parameters()).device
 
-    def forward(self, inputs: dict[str, Tensor], targets: Tensor) -> dict[str, Tensor]:
-        """The loss of a step."""
+    def forward(self, inputs: dict[str, Tensor], targets: Tensor, idle: bool = False) -> dict[str, Tensor]:
+        """The loss of a step; an `idle` process fills in with a row that weighs nothing."""
         found = self.encoder(**inputs).logits.float()
         if self.relation.kind == "graded":
-            return {"loss": functional.mse_loss(found[:, 0], (targets - self.centre) / self.spread)}
-        return {"loss": functional.cross_entropy(found, targets.long())}
+            loss = functional.mse_loss(found[:, 0], (targets - self.centre) / self.spread)
+        else:
+            loss = functional.cross_entropy(found, targets.long())
+        return {"loss": loss * ranks.weight_of(0 if idle else len(targets), loss.detach())}
 
     def standardise(self, ratings: Sequence[float]) -> None:
         """Learn these ratings around their mean: a head that starts at 0 would first learn where they lie."""

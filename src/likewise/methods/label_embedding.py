@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from likewise import ranks
 from likewise.encoders.sentence import embedding_width
 from likewise.errors import UsageError
 from likewise.matchers import make_matcher
@@ -142,11 +143,12 @@ class LabelModel(nn.Module):
         targets: Tensor,
         labels: dict[str, Any] | None = None,
         owners: Tensor | None = None,
+        idle: bool = False,
     ) -> dict[str, Tensor]:
         """The loss of one step: texts of one task, all of its labels.
 
         `rows` places the batch among the distinct texts of the chunks; `labels` holds every way to say a
-        label, `owners` the label each of them says.
+        label, `owners` the label each of them says. An `idle` process fills in with a row that weighs nothing.
         """
         x = encode_chunks(self.encoder, chunks)[rows]
         y = None
@@ -154,6 +156,7 @@ class LabelModel(nn.Module):
             y = label_vectors(encode_chunks(self.label_encoder or self.encoder, [labels]), owners)
         scores = self.scores(task, x, y).float()
         loss = self.weights[task] * label_loss(self.loss, scores, targets)
+        loss = loss * ranks.weight_of(0 if idle else len(targets), loss.detach())
         # Processes that train side by side expect a gradient, if only zero, for every head.
         others = [p.sum() for name, head in self.heads.items() if name != task for p in head.parameters()]
         return {"loss": loss + 0.0 * torch.stack(others).sum() if others else loss}

@@ -47,14 +47,21 @@ class Classifier(Answerer):
         precision: str = "fp32",
         token_budget: int = DEFAULT_BUDGET,
         cache: int = 100_000,
+        keep_tokens: bool = False,
     ) -> None:
         self.model: LabelModel = model.eval()
         self.about = dict(about or {})
         self._readable: set[Relation] = set()
         self._precision, self._token_budget = precision, token_budget
-        encoding = Encoding(model.encoder, precision=precision, token_budget=token_budget, kept=cache)
+        self._encoding = Encoding(
+            model.encoder,
+            precision=precision,
+            token_budget=token_budget,
+            kept=cache,
+            keep_tokens=keep_tokens,
+        )
         self._embedding = EncoderEmbedding(
-            model.encoder, encoding, shorten=lambda text: shorten(text, model.max_words)
+            model.encoder, self._encoding, shorten=lambda text: shorten(text, model.max_words)
         )
 
     @property
@@ -80,6 +87,10 @@ class Classifier(Answerer):
     def sources(self, relation: str) -> tuple[str, ...]:
         """Texts are matched with labels."""
         return (MATCHER,)
+
+    def forget(self) -> None:
+        """Forget vectors of texts: the model has changed since they were asked for."""
+        self._encoding.forget()
 
     def embedding(self) -> EncoderEmbedding:
         """The text encoder's vectors."""

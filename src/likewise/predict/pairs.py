@@ -52,13 +52,20 @@ class Predictor(Answerer):
         precision: str = "fp32",
         token_budget: int = DEFAULT_BUDGET,
         cache: int = 100_000,
+        keep_tokens: bool = False,
     ) -> None:
         self.model: PairModel = model.eval()
         self.about = dict(about or {})
         self._token_budget = token_budget
-        encoding = Encoding(model.encoder, precision=precision, token_budget=token_budget, kept=cache)
+        self._encoding = Encoding(
+            model.encoder,
+            precision=precision,
+            token_budget=token_budget,
+            kept=cache,
+            keep_tokens=keep_tokens,
+        )
         self._embedding = EncoderEmbedding(
-            model.encoder, encoding, name=str(self.about.get("name", "")), part=model.frozen
+            model.encoder, self._encoding, name=str(self.about.get("name", "")), part=model.frozen
         )
 
     @property
@@ -81,6 +88,10 @@ class Predictor(Answerer):
         self.model.answering(relation)
         mine = [objective_source(o) for o in self.model.objectives if o.relation.name == relation]
         return tuple(dict.fromkeys([*mine, COSINE]))
+
+    def forget(self) -> None:
+        """Forget vectors of texts: the model has changed since they were asked for."""
+        self._encoding.forget()
 
     def embedding(self) -> EncoderEmbedding:
         """The encoder's vectors."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
@@ -26,7 +27,7 @@ from likewise.errors import UsageError
 from likewise.training.callbacks import Evaluate, SeedSteps, SelectAndSave
 from likewise.training.checkpoints import complete_checkpoints, load_weights, read_state, save_weights
 from likewise.training.optimiser import make_optimiser, make_rate_schedule
-from likewise.training.preparing import Model, Rows, Share, make_loader
+from likewise.training.sampler import Batches, Share, make_loader
 from likewise.training.settings import FitSettings
 from likewise.training.state import FitEvent, FitReport, RunState, best_file, finished_report
 
@@ -44,25 +45,22 @@ class _StepTrainer(Trainer):
 
 
 def fit(
-    model: Model,
-    records: Rows,
+    model: nn.Module,
+    prepare: Callable[[Share], Batches],
     *,
     settings: FitSettings,
     run: Path,
     evaluate: Evaluate | None = None,
     metric: str = "",
-    weights: Sequence[float] | None = None,
-    groups: Sequence[int] | None = None,
     resume: bool = False,
     resumable: bool = True,
     emit: Callable[[FitEvent], None] = lambda event: None,
 ) -> FitReport:
-    """Train a model on records and leave its best (or last) weights in it.
+    """Train a model on batches and leave its best (or last) weights in it.
 
-    `evaluate` gives dev numbers for the model, `metric` names the one to maximise. `weights` and `groups`
-    say per record how often it is drawn and which data set it comes from. `run` holds checkpoints (none
-    if it is not to be `resumable`); with `resume` the newest complete one is continued. A finished run is
-    not repeated: its weights are loaded.
+    `prepare` makes the batches, once the model lies where it computes. `evaluate` gives dev numbers for the
+    model, `metric` names the one to maximise. `run` holds checkpoints (none if it is not to be `resumable`);
+    with `resume` the newest complete one is continued. A finished run is not repeated: its weights are loaded.
     """
     run.mkdir(parents=True, exist_ok=True)
     if resume and (done := finished_report(model, run)):
@@ -71,7 +69,8 @@ def fit(
     arguments = _arguments(settings, run)
     model.to(arguments.device)
     share = Share(arguments.process_index, arguments.world_size, chunked=arguments.device.type == "cpu")
-    loader, sampler = make_loader(model, records, settings, share, weights=weights, groups=groups)
+    batches = prepare(share)
+    loader, sampler = make_loader(batches, share)
     updates = math.ceil(len(sampler) / settings.accumulation)
     total = settings.max_steps or math.ceil(updates * settings.epochs)
     found = complete_checkpoints(run)[-1:] if resume else []
@@ -100,7 +99,7 @@ def fit(
         load_weights(model, best_file(run, finished.best_step))
     report = FitReport(
         steps=total if not finished.stopped else int(finished.history[-1]["step"]),
-        pairs=len(records),
+        pairs=batches.rows,
         seconds=time.monotonic() - started,
         best_step=finished.best_step,
         best_value=finished.best_value if finished.best_step >= 0 else None,
@@ -157,7 +156,7 @@ def _arguments(settings: FitSettings, run: Path) -> TrainingArguments:
 
 
 def _train(
-    model: Model,
+    model: nn.Module,
     loader: DataLoader[Any],
     arguments: TrainingArguments,
     settings: FitSettings,

@@ -1,4 +1,4 @@
-"""Where a run reads, computes and reports, and the settings that follow from it."""
+"""Where a run reads, computes and reports."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from likewise.recipes.build import build_settings
-from likewise.recipes.schema import Recipe
-from likewise.recipes.schema_stages import OptimisedStageSpec
-from likewise.training.settings import FitSettings
 from likewise.training.state import FitEvent
 
 if TYPE_CHECKING:
@@ -31,9 +27,3 @@ class RunContext:
     kept_stages: Path | None = None
     tell: Callable[[str], None] = lambda line: None
     emit: Callable[[FitEvent], None] = lambda event: None
-
-    def settings(self, recipe: Recipe, stage: OptimisedStageSpec) -> FitSettings:
-        """The optimisation of one stage in this run."""
-        return build_settings(
-            stage, seed=recipe.seed, device=self.device, precision=self.precision, trackers=self.trackers
-        )

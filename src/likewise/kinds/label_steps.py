@@ -1,30 +1,33 @@
 """Labelled texts to steps: a step is a batch of one task, tasks take turns at random.
 
-METHODS 3.4: every task is cut into batches; each step takes a random task and a batch of it that was not used
+Every task is cut into batches; each step takes a random task and a batch of it that was not used
 yet; an epoch ends when all are used. Batches hold texts of similar length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import Dataset, Sampler
 
-from likewise.data.batching import training_batches
 from likewise.encoders.features import TextFeatures
 from likewise.errors import DataError, Problem
+from likewise.kinds.chunks import DistinctTexts
 from likewise.methods.label_embedding import LabelModel, shorten
 from likewise.records import Record, Relation
-from likewise.training.loader import length_chunks
+from likewise.training.sampler import Batches, Share, epoch_batches
 from likewise.training.settings import FitSettings
+
+# A row of a step: its task, its number among the task's texts, and whether it only fills an empty rank.
+LabelItem = tuple[str, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class TaskRows:
+class TaskTexts:
     """The texts of one task, their labels by number, how often each is drawn."""
 
     texts: list[str]
@@ -38,14 +41,14 @@ def rows_by_task(
     *,
     weights: Sequence[float] | None = None,
     max_words: int | None = None,
-) -> dict[str, TaskRows]:
+) -> dict[str, TaskTexts]:
     """Labelled texts per task; a text that several tasks label is in each of them."""
     found = {}
     for task in tasks:
         rows = [n for n, record in enumerate(records) if record.values.get(task.name) is not None]
         labels = [str(records[n].values[task.name]) for n in rows]
         _check(task, labels)
-        found[task.name] = TaskRows(
+        found[task.name] = TaskTexts(
             [shorten(records[n].texts[0], max_words) for n in rows],
             [task.labels.index(label) for label in labels],
             None if weights is None else [weights[n] for n in rows],
@@ -61,63 +64,53 @@ def _check(task: Relation, labels: Sequence[str]) -> None:
         raise DataError([Problem(task.name, found, "check the column, or drop the task")])
 
 
-class LabelDataset(Dataset[tuple[str, int]]):
-    """Addresses of labelled texts: (task, row)."""
+@dataclass(frozen=True, slots=True)
+class LabelSteps:
+    """The steps of an epoch, a function of (seed, epoch): a batch of one task each, tasks in random turns."""
 
-    def __init__(self, rows: Mapping[str, TaskRows]) -> None:
-        self.rows = rows
+    rows: Mapping[str, TaskTexts]
+    lengths: Mapping[str, Sequence[int]]
+    settings: FitSettings
 
-    def __len__(self) -> int:
-        return sum(len(part.texts) for part in self.rows.values())
+    def count(self) -> int:
+        """Steps an epoch."""
+        return sum(1 for _ in self.of_epoch(0))
 
-    def __getitem__(self, item: tuple[str, int]) -> tuple[str, int]:  # type: ignore[override]
-        return item
-
-
-class LabelSampler(Sampler[list[tuple[str, int]]]):
-    """The steps of an epoch, a function of (seed, epoch)."""
-
-    def __init__(
-        self,
-        rows: Mapping[str, TaskRows],
-        lengths: Mapping[str, Sequence[int]],
-        settings: FitSettings,
-        *,
-        rank: int = 0,
-        world: int = 1,
-    ) -> None:
-        self._rows, self._lengths, self._settings = rows, lengths, settings
-        self._rank, self._world = rank, world
-        self._epoch = 0
-        self._steps = len(self._batches(0))
-
-    def _batches(self, epoch: int) -> list[tuple[str, list[int]]]:
-        chosen = self._settings
+    def of_epoch(self, epoch: int) -> Iterator[list[LabelItem]]:
+        """The steps of one epoch."""
+        chosen = self.settings
         waiting = {
-            task: training_batches(
-                self._lengths[task],
-                batch_size=chosen.batch_size,
-                seed=chosen.seed + number,
-                epoch=epoch,
-                order=chosen.order,
-                token_budget=chosen.token_budget,
-                weights=part.weights,
+            task: epoch_batches(
+                self.lengths[task], replace(chosen, seed=chosen.seed + number), epoch, weights=part.weights
             )
-            for number, (task, part) in enumerate(self._rows.items())
+            for number, (task, part) in enumerate(self.rows.items())
         }
-        return list(take_turns(waiting, np.random.default_rng([chosen.seed, epoch, 3])))
+        for task, batch in take_turns(waiting, np.random.default_rng([chosen.seed, epoch, 3])):
+            yield [(task, row, False) for row in batch]
 
-    def set_epoch(self, epoch: int) -> None:
-        """Walk the batches of this epoch."""
-        self._epoch = epoch
 
-    def __len__(self) -> int:
-        return self._steps
+def idle_text(items: Sequence[LabelItem]) -> list[LabelItem]:
+    """What an idle process computes: a row that weighs nothing."""
+    task, row, _ = items[0]
+    return [(task, row, True)]
 
-    def __iter__(self) -> Iterator[list[tuple[str, int]]]:
-        for task, batch in self._batches(self._epoch):
-            mine = batch[self._rank :: self._world] or batch[:1]
-            yield [(task, row) for row in mine]
+
+def label_batches(
+    model: LabelModel,
+    records: Sequence[Record],
+    settings: FitSettings,
+    share: Share,
+    *,
+    weights: Sequence[float] | None = None,
+) -> Batches:
+    """The batches of labelled texts."""
+    rows = rows_by_task(records, model.learnt, weights=weights, max_words=model.max_words)
+    features = TextFeatures(model.encoder)
+    features.add(text for part in rows.values() for text in part.texts)
+    lengths = {task: [features.length(text) for text in part.texts] for task, part in rows.items()}
+    steps = LabelSteps(rows, lengths, settings)
+    collate = LabelCollate(model, rows, features, chunked=share.chunked)
+    return Batches(len(records), steps.count(), steps.of_epoch, collate, idle_text)
 
 
 def take_turns(
@@ -136,23 +129,23 @@ class LabelCollate:
     """A step's rows → LabelModel.forward's arguments."""
 
     def __init__(
-        self, model: LabelModel, dataset: LabelDataset, features: TextFeatures, *, chunked: bool
+        self, model: LabelModel, rows: Mapping[str, TaskTexts], features: TextFeatures, *, chunked: bool
     ) -> None:
-        self._dataset, self._features, self._chunked = dataset, features, chunked
+        self._rows = rows
+        self._distinct = partial(DistinctTexts, features=features, chunked=chunked)
         self._labels = label_inputs(model)
 
-    def __call__(self, items: Sequence[tuple[str, int]]) -> dict[str, Any]:
-        task = items[0][0]
-        part = self._dataset.rows[task]
-        texts = [part.texts[row] for _, row in items]
-        distinct = sorted(set(texts), key=lambda text: (self._features.length(text), text))
-        place = {text: index for index, text in enumerate(distinct)}
-        chunks = length_chunks(distinct, self._features) if self._chunked else [distinct]
+    def __call__(self, items: Sequence[LabelItem]) -> dict[str, Any]:
+        task, _, idle = items[0]
+        part = self._rows[task]
+        texts = [part.texts[row] for _, row, _ in items]
+        distinct = self._distinct(texts)
         return {
             "task": task,
-            "chunks": [self._features.batch(chunk) for chunk in chunks],
-            "rows": torch.tensor([place[text] for text in texts]),
-            "targets": torch.tensor([part.labels[row] for _, row in items]),
+            "chunks": distinct.chunks,
+            "rows": distinct.rows(texts),
+            "targets": torch.tensor([part.labels[row] for _, row, _ in items]),
+            "idle": idle,
             **self._labels.get(task, {}),
         }
 

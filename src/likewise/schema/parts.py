@@ -6,6 +6,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from likewise.records import Relation
+
 # Encoders over word vectors.
 WORD_KINDS = ("bilstm", "lstm", "average")
 
@@ -40,6 +42,15 @@ class RelationSpec(Part):
         if not isinstance(value, dict):
             return value
         return {label: (ways,) if isinstance(ways, str) else ways for label, ways in value.items()}
+
+
+def relation_table(relation: Relation) -> dict[str, Any]:
+    """A relation as a recipe says it."""
+    if relation.kind == "graded":
+        table: dict[str, Any] = {"lo": relation.lo, "hi": relation.hi}
+        return table if relation.step == 1 else {**table, "step": relation.step}
+    table = {"kind": relation.kind, "labels": list(relation.labels)}
+    return table if relation.kind == "classes" else {**table, "positions": list(relation.positions)}
 
 
 class Word2VecSpec(Part):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from likewise.losses import Loss
-from likewise.training.parallel import ParallelVectors
+from likewise.kinds.parallel_task import ParallelVectors
 
 Rows = NDArray[np.int64]
 
@@ -37,7 +37,7 @@ class RatedVectors:
 
 
 @dataclass(frozen=True, slots=True)
-class Alignment:
+class ParallelAlignment:
     """Translations that go on finding each other among the others of a batch: InfoNCE, both ways."""
 
     data: ParallelVectors
@@ -71,7 +71,7 @@ class RatedTask:
         batch_size: int = 64,
         seed: int = 1,
         grouped: bool = False,
-        alignment: Alignment | None = None,
+        alignment: ParallelAlignment | None = None,
     ) -> None:
         self._adapt, self._map, self._loss, self._data = adapt, cosine_map, loss, data
         self._evaluate, self._batch, self._seed, self._grouped = evaluate, batch_size, seed, grouped

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from likewise.encoders.sentence import with_prompt
-from likewise.methods.described import DESCRIBED
-from likewise.recipes.build import build_encoder, build_objectives, build_relations
-from likewise.recipes.context import RunContext
-from likewise.recipes.schema import Recipe
-from likewise.recipes.schema_parts import WORD_KINDS, Word2VecSpec
-from likewise.recipes.schema_stages import StageSpec
-from likewise.recipes.stages import StageData
+from likewise.kinds.base import StageData
+from likewise.kinds.building import build_encoder, build_relations
+from likewise.kinds.context import RunContext
+from likewise.schema.parts import WORD_KINDS, Word2VecSpec
+from likewise.schema.recipe import Recipe
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -40,7 +38,7 @@ def _learn_words(recipe: Recipe, stages: Sequence[StageData], context: RunContex
     from likewise.encoders.word2vec import Word2VecSettings, train_word2vec
 
     chosen = recipe.encoder.word2vec or Word2VecSpec()
-    texts = list(dict.fromkeys(text for data in stages for record in data.train for text in record.texts))
+    texts = list(dict.fromkeys(text for data in stages for text in data.texts()))
     context.tell(f"word2vec: vectors of width {chosen.width} from {len(texts):,} training texts")
     settings = Word2VecSettings(**chosen.model_dump())
     return train_word2vec(texts, list(_own_texts(recipe)), settings, seed=recipe.seed)
@@ -49,20 +47,17 @@ def _learn_words(recipe: Recipe, stages: Sequence[StageData], context: RunContex
 def _all_texts(recipe: Recipe, stages: Sequence[StageData]) -> Iterator[str]:
     """Every text that a run may show its encoder: rows, labels in words, descriptions that are read."""
     for data in stages:
-        for record in data.all_records():
-            yield from record.texts
+        yield from data.texts()
+        for entry in data.dev:
+            yield from (text for record in entry.records for text in record.texts)
     yield from _own_texts(recipe)
 
 
 def _own_texts(recipe: Recipe) -> Iterator[str]:
     """What the recipe itself says: labels in words, descriptions that are read."""
-    for relation in build_relations(recipe).values():
+    relations = build_relations(recipe)
+    for relation in relations.values():
         for ways in relation.label_texts:
             yield from ways
-    for number, _ in pair_stages(recipe):
-        yield from (o.relation.description for o in build_objectives(recipe, number) if o.head == DESCRIBED)
-
-
-def pair_stages(recipe: Recipe) -> list[tuple[int, StageSpec]]:
-    """The stages that train the encoder itself, numbered."""
-    return [(n, stage) for n, stage in enumerate(recipe.stage) if isinstance(stage, StageSpec)]
+    for stage in recipe.stage:
+        yield from stage.own_texts(relations)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,11 @@ from likewise.losses import make_loss
 from likewise.methods.described import DESCRIBED, check_description
 from likewise.methods.pairs import Objective
 from likewise.methods.regression import check_zone
-from likewise.recipes.schema import Recipe
-from likewise.recipes.schema_parts import EncoderSpec, RelationSpec
-from likewise.recipes.schema_stages import ObjectiveSpec, OptimisedStageSpec, StageSpec
 from likewise.records import Relation
+from likewise.schema.base import OptimisedStage
+from likewise.schema.pairs import ObjectiveSpec
+from likewise.schema.parts import EncoderSpec, RelationSpec
+from likewise.schema.recipe import Recipe
 from likewise.training.settings import FitSettings
 
 if TYPE_CHECKING:
@@ -75,13 +76,12 @@ def _label_texts(name: str, spec: RelationSpec) -> tuple[tuple[str, ...], ...]:
     return tuple(spec.texts.get(label, (label,)) for label in spec.labels) if spec.texts else ()
 
 
-def build_objectives(recipe: Recipe, number: int) -> list[Objective]:
+def build_objectives(recipe: Recipe, number: int, specs: Sequence[ObjectiveSpec]) -> list[Objective]:
     """The objectives of stage `number`; a problem names its path."""
     relations = build_relations(recipe)
     problems: list[Problem] = []
     objectives: list[Objective] = []
-    stage = recipe.stage[number]
-    for place, spec in enumerate(stage.objective if isinstance(stage, StageSpec) else ()):
+    for place, spec in enumerate(specs):
         try:
             objectives.append(_objective(relations[spec.relation], spec))
         except LikewiseError as error:
@@ -190,7 +190,7 @@ def encoder_files(spec: EncoderSpec) -> dict[str, Stamp]:
 
 
 def build_settings(
-    stage: OptimisedStageSpec,
+    stage: OptimisedStage,
     *,
     seed: int,
     device: str | None = None,

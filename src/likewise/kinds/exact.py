@@ -31,7 +31,7 @@ from likewise.methods.pairs import Objective, PairModel
 from likewise.records import Record
 from likewise.training.callbacks import Evaluate
 from likewise.training.checkpoints import save_weights
-from likewise.training.loader import PairDataset
+from likewise.kinds.pair_steps import RatedPairs
 from likewise.training.settings import FitSettings
 from likewise.training.state import FitEvent, FitReport, finished_report
 
@@ -61,7 +61,7 @@ def fit_exact(
         check_solvable(objective)
     started = time.monotonic()
     model.eval()
-    dataset = PairDataset(records, model.objectives)
+    dataset = RatedPairs(records, model.objectives)
     distinct = list(dict.fromkeys(text for pair in dataset.texts for text in pair))
     vectors = encode_texts(model.encoder, distinct, features=TextFeatures(model.encoder))
     place = {text: row for row, text in enumerate(distinct)}

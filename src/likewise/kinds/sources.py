@@ -15,8 +15,8 @@ from likewise.data import infer_relations, load, open_table
 from likewise.data.reading import find_named_corpus
 from likewise.errors import DataError, Problem
 from likewise.methods.regression import round_half_even
-from likewise.recipes.schema_parts import DataSpec
 from likewise.records import Record, Relation, Value
+from likewise.schema.parts import DataSpec
 
 
 def load_source(

@@ -16,16 +16,17 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.utils.data import Dataset, Sampler
 
+from likewise.encoders.features import TextFeatures
 from likewise.errors import DataError
+from likewise.kinds.chunks import Anchors
 from likewise.methods.injection import PARAPHRASE, PHRASE_CLASSES, RANDOM, WITHIN, InjectionModel
 from likewise.phrases.joined import Joined, Joiner, PiecePair, PieceText
-from likewise.training.loader import Anchors, epoch_batches
+from likewise.training.sampler import Batches, Share, epoch_batches
 from likewise.training.settings import FitSettings
 
-# Which epoch's draw, which pair, and whether it is shown with another text.
-Item = tuple[int, int, bool]
+# Which epoch's draw, which pair, whether it is shown with another text, and whether it only fills an empty rank.
+PhraseItem = tuple[int, int, bool, bool]
 Negatives = Literal["uniform", "near"]
 # What is measured, in the order it is told.
 _SHOWN = ("sentences", "phrases", *(f"phrases {name}" for name in PHRASE_CLASSES))
@@ -55,9 +56,9 @@ class PhraseRows:
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def draw(self, item: Item) -> Drawn:
+    def draw(self, item: PhraseItem) -> Drawn:
         """One example: a pair with its phrases, or its first text with another pair's second."""
-        epoch, row, random = item
+        epoch, row, random, _ = item
         rng = np.random.default_rng([self.seed, epoch, row, int(random)])
         pair = self.pairs[row]
         if random:
@@ -109,50 +110,46 @@ def fitting(pairs: Sequence[PiecePair], joiner: Joiner, max_length: int) -> list
     return [p for p in pairs if len(p.a.ids) + len(p.b.ids) + joiner.markers <= max_length]
 
 
-class PhraseDataset(Dataset[Item]):
-    """Addresses of examples."""
-
-    def __init__(self, rows: PhraseRows) -> None:
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows.pairs)
-
-    def __getitem__(self, item: Item) -> Item:  # type: ignore[override]
-        return item
-
-
-class PhraseSampler(Sampler[list[Item]]):
+@dataclass(frozen=True, slots=True)
+class PhraseSteps:
     """The steps of an epoch: every pair, and once more with another text unless none are wanted."""
 
-    def __init__(
-        self,
-        pairs: Sequence[PiecePair],
-        settings: FitSettings,
-        *,
-        random: bool,
-        rank: int = 0,
-        world: int = 1,
-    ) -> None:
-        sizes = [len(pair.a.ids) + len(pair.b.ids) for pair in pairs]
-        self._lengths = sizes * 2 if random else sizes
-        self._pairs, self._settings = len(sizes), settings
-        self._rank, self._world, self._epoch = rank, world, 0
+    pairs: Sequence[PiecePair]
+    settings: FitSettings
+    random: bool
 
-    def _batches(self, epoch: int) -> list[list[int]]:
-        return epoch_batches(self._lengths, self._settings, epoch)
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch that the next iteration walks through."""
-        self._epoch = epoch
-
-    def __len__(self) -> int:
+    def count(self) -> int:
+        """Steps an epoch."""
         return len(self._batches(0))
 
-    def __iter__(self) -> Iterator[list[Item]]:
-        for rows in self._batches(self._epoch):
-            mine = rows[self._rank :: self._world] or rows[:1]
-            yield [(self._epoch, row % self._pairs, row >= self._pairs) for row in mine]
+    def _batches(self, epoch: int) -> list[list[int]]:
+        sizes = [len(pair.a.ids) + len(pair.b.ids) for pair in self.pairs]
+        return epoch_batches(sizes * 2 if self.random else sizes, self.settings, epoch)
+
+    def of_epoch(self, epoch: int) -> Iterator[list[PhraseItem]]:
+        """The steps of one epoch."""
+        count = len(self.pairs)
+        for rows in self._batches(epoch):
+            yield [(epoch, row % count, row >= count, False) for row in rows]
+
+
+def idle_phrases(items: Sequence[PhraseItem]) -> list[PhraseItem]:
+    """What an idle process computes: an example that weighs nothing."""
+    return [(*items[0][:3], True)]
+
+
+def phrase_batches(model: InjectionModel, rows: PhraseRows, settings: FitSettings, share: Share) -> Batches:
+    """The batches of aligned paraphrases."""
+    anchors = None
+    if model.two_tower and settings.anchor:
+        model.anchor = settings.anchor
+        texts = [text for pair in rows.pairs for text in (pair.a.text, pair.b.text)]
+        features = TextFeatures(model.encoder)
+        features.add(texts)
+        anchors = Anchors(model.encoder, texts, features)
+    steps = PhraseSteps(rows.pairs, settings, model.draws_random)
+    collate = PhraseCollate(rows, Joiner(model.encoder.tokenizer), model, anchors)
+    return Batches(len(rows), steps.count(), steps.of_epoch, collate, idle_phrases)
 
 
 class PhraseCollate:
@@ -164,7 +161,7 @@ class PhraseCollate:
         self._rows, self._joiner, self._anchors = rows, joiner, anchors
         self._two_tower, self._max_length = model.two_tower, model.max_length
 
-    def __call__(self, items: Sequence[Item]) -> dict[str, Any]:
+    def __call__(self, items: Sequence[PhraseItem]) -> dict[str, Any]:
         drawn = [self._fit(self._rows.draw(item)) for item in items]
         inputs, starts = self._inputs(drawn)
         padded = self._joiner.batch(inputs)
@@ -183,6 +180,7 @@ class PhraseCollate:
             "spans": spans,
             "phrase_labels": torch.from_numpy(np.concatenate([one.labels for one in drawn])),
             "sentence_labels": torch.tensor([int(one.paraphrase) for one in drawn]),
+            "idle": items[0][3],
         }
         if self._anchors is None:
             return batch
@@ -231,14 +229,13 @@ def phrase_accuracy(
     from likewise.encoders.sentence import autocast_settings
 
     settings = FitSettings(batch_size=batch_size, order="length")
-    sampler = PhraseSampler(rows.pairs, settings, random=model.draws_random)
-    sampler.set_epoch(DEV_EPOCH)
+    steps = PhraseSteps(rows.pairs, settings, model.draws_random)
     collate = PhraseCollate(rows, joiner, model)
     right: dict[str, list[bool]] = {}
     training = model.training
     model.eval()
     device = str(model.encoder.device)
-    for items in sampler:
+    for items in steps.of_epoch(DEV_EPOCH):
         batch = _to(collate(items), device)
         with torch.autocast(**autocast_settings(precision, device)):
             found = model(**batch)
@@ -266,4 +263,4 @@ def _count(
 def _to(batch: Any, device: str) -> Any:
     if isinstance(batch, dict):
         return {name: _to(value, device) for name, value in batch.items()}
-    return batch.to(device)
+    return batch.to(device) if isinstance(batch, torch.Tensor) else batch

@@ -1,0 +1,1 @@
+"""How each kind of stage is read, started, planned and trained: one file per kind, the parts they share beside them."""

@@ -1,0 +1,240 @@
+"""Runner: how a kind of stage is read, started, planned and trained; what passes between it and the loop over stages.
+
+    for each stage    check → read → verify → start → plan → fit → the next stage continues from what it carries
+
+`recipes.run` has the only loop. A runner knows its own spec, rows and model; nothing else looks into them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from likewise.errors import UsageError
+from likewise.kinds.building import build_relations, build_settings
+from likewise.kinds.context import RunContext
+from likewise.records import Record, Relation
+from likewise.registry import find_kind, resolve_class
+from likewise.schema.base import Stage
+from likewise.schema.recipe import Recipe
+from likewise.wording import counted
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from torch import nn
+
+    from likewise.data.parallel import ParallelText
+    from likewise.schema.frozen import ParallelSpec
+    from likewise.training.settings import FitSettings
+    from likewise.training.state import FitReport
+
+S = TypeVar("S", bound=Stage)
+
+
+@dataclass(frozen=True)
+class Job(Generic[S]):
+    """One stage of a run: the recipe, its number, its spec, and where the run reads and reports."""
+
+    recipe: Recipe
+    number: int
+    stage: S
+    context: RunContext
+
+    @cached_property
+    def relations(self) -> dict[str, Relation]:
+        """The relations that the stage's rated rows are read for."""
+        known = build_relations(self.recipe)
+        return {name: known[name] for name in self.stage.rates(known)}
+
+    @property
+    def title(self) -> str:
+        """What reports and cards call the stage."""
+        return self.stage.name or f"stage {self.number}"
+
+    def settings(self) -> FitSettings:
+        """The optimisation of the stage in this run."""
+        context = self.context
+        return build_settings(
+            self.stage,
+            seed=self.recipe.seed,
+            device=context.device,
+            precision=context.precision,
+            trackers=context.trackers,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DevSet:
+    """A named list of rated pairs or labelled texts."""
+
+    name: str
+    records: Sequence[Record]
+
+
+@dataclass(frozen=True, slots=True)
+class StageData:
+    """What one stage trains on and is selected by. Only its runner looks into `rows`.
+
+    `prints` are fingerprints of all that was read, `texts` the training texts, for vocabularies; `notes` say what the
+    leak filter and the reader left out.
+    """
+
+    rows: Any
+    dev: tuple[DevSet, ...]
+    notes: list[str]
+    prints: Mapping[str, str]
+    texts: Callable[[], Iterator[str]]
+
+    def dev_sizes(self) -> str:
+        """Dev sets and how many rows each has, in words."""
+        return ", ".join(f"{entry.name} {len(entry.records):,}" for entry in self.dev)
+
+
+@dataclass
+class Shared:
+    """What the stages of one run share while they are read: parallel text that several of them name."""
+
+    translations: dict[ParallelSpec, ParallelText] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What one stage hands to the next: by what it is called, as an encoder, and as a model that answers.
+
+    Both are functions, because a run over cached vectors opens its encoder only at the end. `state` is for stages of the
+    same kind.
+    """
+
+    gives: str
+    encoder: Callable[[], SentenceTransformer]
+    model: Callable[[], nn.Module]
+    state: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a stage will do, in sentences: rows, what is learnt, the course of training, and notes."""
+
+    what: str
+    learns: str
+    course: str = ""
+    notes: Sequence[str] = ()
+
+    def lines(self, job: Job[Any]) -> list[str]:
+        """The plan as it is printed before step 0."""
+        first = f"stage {job.number} {job.stage.name}".rstrip() + f": {self.what}"
+        return [first, *(f"  {line}" for line in (self.learns, self.course, *self.notes) if line)]
+
+
+class Place(Protocol):
+    """Where a stage keeps its checkpoints (`recipes.runfiles`)."""
+
+    resumable: bool
+
+    def options(self, number: int) -> dict[str, Any]:
+        """`run` and `resume`, as `training.fit` takes them."""
+
+    def kept(self, job: Job[Any], encoder: str) -> AbstractContextManager[dict[str, Any]]:
+        """The same where finished stages are shared with other runs; `encoder` is a fingerprint."""
+
+
+class Runner(Protocol[S]):
+    """What the loop over stages asks of a kind."""
+
+    def check(self, job: Job[S]) -> None:
+        """Refuse what cannot be trained, before anything is read."""
+
+    def read(self, job: Job[S], shared: Shared) -> StageData:
+        """Read, filter and split the rows; nothing is encoded."""
+
+    def verify(self, job: Job[S], data: StageData, encoder: Callable[[], SentenceTransformer]) -> None:
+        """Refuse what the rows and the encoder show to be impossible, before anything is written."""
+
+    def start(self, job: Job[S], data: StageData, former: Carried) -> Carried:
+        """The model before the first step: continued from `former`, or begun on its encoder."""
+
+    def plan(self, job: Job[S], data: StageData, carried: Carried) -> Plan:
+        """What the stage will do."""
+
+    def fit(self, job: Job[S], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
+        """Train what is carried; the stage's report."""
+
+    def untrained(self, job: Job[S], data: StageData, former: Carried) -> nn.Module:
+        """The model of a baseline that learns nothing."""
+
+    def settings_for(self, job: Job[S], rows: int, *, rehearsed: bool, fixed: Sequence[str]) -> S:
+        """The stage as it trains on what is added to a model, but for the keys in `fixed`."""
+
+    def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
+        """The rows of what is added, and those of the old ones with these numbers."""
+
+
+class BaseRunner(Generic[S]):
+    """What most kinds share."""
+
+    def check(self, job: Job[S]) -> None:
+        """Nothing."""
+
+    def verify(self, job: Job[S], data: StageData, encoder: Callable[[], SentenceTransformer]) -> None:
+        """Open the encoder: a name that leads nowhere is refused before anything is written."""
+        encoder()
+
+    def untrained(self, job: Job[S], data: StageData, former: Carried) -> nn.Module:
+        """The encoder as it is, answering by the cosine."""
+        return former.model()
+
+    def settings_for(self, job: Job[S], rows: int, *, rehearsed: bool, fixed: Sequence[str]) -> S:
+        """The recipe's own."""
+        return job.stage
+
+
+def runner_of(stage: Stage) -> Runner[Any]:
+    """The runner of a stage's kind."""
+    kind = find_kind(stage.kind)
+    if kind is None:
+        raise UsageError(f"kind {stage.kind!r} has no runner (likewise.registry)")
+    made: Runner[Any] = resolve_class(kind.runner)()
+    return made
+
+
+def stage_report(job: Job[Any], report: FitReport, data: StageData, **more: Any) -> dict[str, Any]:
+    """What a stage did, and on which rows."""
+    about = {"leakage": data.notes, "fingerprints": dict(data.prints)}
+    return {"name": job.title, **asdict(report), **about, **more}
+
+
+def course_of(job: Job[Any], steps: int) -> str:
+    """The course of a stage that takes so many batches an epoch, in words."""
+    stage = job.stage
+    updates = math.ceil(steps / stage.accumulation)
+    total = stage.max_steps or math.ceil(updates * stage.epochs)
+    return (
+        f"{counted(total, 'step')}, {updates:,} an epoch, batch {stage.batch_size}, "
+        f"{stage.optimiser} at {stage.learning_rate:g}, seed {job.recipe.seed}"
+    )
+
+
+@contextmanager
+def seeded(job: Job[Any]) -> Iterator[None]:
+    """Draw what a model begins with by the recipe's seed, and leave the global generator alone."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(job.recipe.seed)
+        yield
+
+
+def run_options(job: Job[Any], place: Place) -> dict[str, Any]:
+    """What every call of `training.fit` in a stage takes."""
+    return {
+        "settings": job.settings(),
+        "metric": "score",
+        "emit": job.context.emit,
+        "resumable": place.resumable,
+        **place.options(job.number),
+    }
+

@@ -1,0 +1,62 @@
+"""Texts of a step: each distinct one once, in chunks of similar length; vectors from before the first step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from likewise.encoders.features import TextFeatures
+from likewise.encoders.vectors import encode_texts
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+# Chunks of one batch may differ this much in length before a new chunk is opened (CPU; a GPU takes one
+# chunk).
+_CHUNK_GROWTH = 1.3
+_CHUNK_MINIMUM = 8
+
+
+class DistinctTexts:
+    """The distinct texts of a step, shortest first, and where each of them lies among their vectors."""
+
+    def __init__(self, texts: Iterable[str], features: TextFeatures, *, chunked: bool) -> None:
+        self.texts = sorted(set(texts), key=lambda text: (features.length(text), text))
+        self._place = {text: index for index, text in enumerate(self.texts)}
+        # On a GPU one chunk is faster.
+        chunks = length_chunks(self.texts, features) if chunked else [self.texts]
+        self.chunks: list[dict[str, Any]] = [features.batch(chunk) for chunk in chunks]
+
+    def rows(self, texts: Iterable[str]) -> torch.Tensor:
+        """The row of each text among the vectors of the chunks."""
+        return torch.tensor([self._place[text] for text in texts])
+
+
+def length_chunks(distinct: Sequence[str], features: TextFeatures) -> Iterator[list[str]]:
+    """Length-sorted texts, cut where padding would grow."""
+    chunk: list[str] = []
+    for text in distinct:
+        longer = len(chunk) >= _CHUNK_MINIMUM and features.length(text) > _CHUNK_GROWTH * features.length(
+            chunk[0]
+        )
+        if longer:
+            yield chunk
+            chunk = []
+        chunk.append(text)
+    yield chunk
+
+
+class Anchors:
+    """Vectors of all training texts before the first step, in half precision."""
+
+    def __init__(self, encoder: SentenceTransformer, texts: Iterable[str], features: TextFeatures) -> None:
+        distinct = list(dict.fromkeys(texts))
+        self._place = {text: row for row, text in enumerate(distinct)}
+        self._vectors = encode_texts(encoder, distinct, features=features).astype(np.float16)
+
+    def take(self, texts: Sequence[str]) -> torch.Tensor:
+        """Vectors of these texts, N×d."""
+        return torch.from_numpy(self._vectors[[self._place[text] for text in texts]]).float()

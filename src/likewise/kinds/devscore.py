@@ -1,0 +1,149 @@
+"""The dev number that a stage is selected by: each relation's metric on each dev set, then the plain mean.
+
+The number comes from the same `Answering` that a user will ask, so a stage is selected by what it will answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from likewise.answering import COSINE, Answering, Numbers
+from likewise.errors import DataError, EvaluationError, Problem
+from likewise.evaluation.metrics import compute, get_metric
+from likewise.kinds.base import DevSet
+from likewise.records import Relation, nearest_labels
+from likewise.wording import WORST
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_log = logging.getLogger("likewise")
+
+Model = TypeVar("Model", bound="nn.Module")
+
+CORRELATIONS = ("spearman", "pearson")
+# A best correlation on dev below this is no chance: answers fall where ratings rise.
+_FALLING = -0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A relation that is measured on dev: by which metric, and from which source (its own if None)."""
+
+    relation: Relation
+    metric: str
+    source: str | None = None
+
+    @property
+    def labels(self) -> bool:
+        """Whether the metric compares labels."""
+        return get_metric(self.metric).kind == "labels"
+
+
+def dev_scorer(
+    answering: Callable[[Model], Answering], sets: Sequence[DevSet], measured: Callable[[Model], Sequence[Measured]]
+) -> Callable[[Model], dict[str, float]]:
+    """A function of the model that gives every dev number, and their mean as `score`.
+
+    `answering` wraps the model as it is now; whatever it keeps between two looks, tokens or vectors, is its own affair.
+    All rows are asked for at once, so that each distinct text is encoded once.
+    """
+    rows = [record.texts for entry in sets for record in entry.records]
+
+    def evaluate(model: Model) -> dict[str, float]:
+        training = model.training
+        ready = answering(model.eval())
+        found: dict[Measured, Numbers | list[str]] = {}
+        for one in measured(model):
+            if one.source == COSINE and not one.labels:
+                found[one] = ready.embedding().cosines(rows)  # type: ignore[arg-type]
+            else:
+                found[one] = ready.answer(rows, one.relation.name, source=one.source).values
+        model.train(training)
+        return with_score(set_numbers(sets, found))
+
+    return evaluate
+
+
+def set_numbers(
+    sets: Sequence[DevSet], answers: Mapping[Measured, Numbers | list[str]]
+) -> dict[str, float]:
+    """Each relation's number on each dev set, where it has one; answers are of all sets' rows in order."""
+    numbers: dict[str, float] = {}
+    start = 0
+    for entry in sets:
+        for one, values in answers.items():
+            gold = [record.values.get(one.relation.name) for record in entry.records]
+            seen = [row for row, value in enumerate(gold) if value is not None]
+            if not tells_models_apart(one.metric, [gold[row] for row in seen]):
+                continue
+            said = [values[start + row] for row in seen]
+            name = f"{one.metric} {one.relation.name} {entry.name}"
+            numbers[name] = _number(one, [gold[row] for row in seen], said)
+        start += len(entry.records)
+    return numbers
+
+
+def with_score(numbers: Mapping[str, float]) -> dict[str, float]:
+    """The numbers, and before them their mean as `score`; those that are better when low count negative."""
+    signs = [
+        value if get_metric(name.split(" ")[0]).higher_is_better else -value for name, value in numbers.items()
+    ]
+    if not signs:
+        raise DataError("no dev row has a value of what is learnt; give other dev rows")
+    return {"score": float(np.mean(signs)), **numbers}
+
+
+def _number(one: Measured, gold: list[Any], said: list[Any]) -> float:
+    relation = one.relation
+    answers: Any = said if said and isinstance(said[0], str) else np.asarray(said, dtype=np.float64)
+    if relation.kind == "ordered":
+        if one.labels and not isinstance(answers, list):
+            answers = nearest_labels(relation, answers)
+        elif not one.labels:
+            # A dev set may rate the pairs on another, graded scale (NLI selected on STS): numbers stay as
+            # they are.
+            gold = [
+                relation.positions[relation.labels.index(value)] if isinstance(value, str) else value
+                for value in gold
+            ]
+    try:
+        return compute(one.metric, gold, answers)
+    except EvaluationError:
+        return WORST
+
+
+def warn_if_falling(best: float | None, relations: Sequence[Relation]) -> None:
+    """A model that learnt the wrong way round is not handed over without a word."""
+    correlations = all(relation.metric in CORRELATIONS for relation in relations)
+    if correlations and best is not None and WORST < best < _FALLING:
+        _log.warning(
+            "the best dev score is %.2f: answers fall where ratings rise. Turn a scale round on which low "
+            "means alike; if its numbers are labels: --relation NAME:classes",
+            best,
+        )
+
+
+def check_dev(sets: Sequence[DevSet], measured: Sequence[Measured]) -> None:
+    """Refuse dev rows that cannot tell a good model from a bad one, before anything is trained."""
+    for entry in sets:
+        for one in measured:
+            gold = [v for r in entry.records if (v := r.values.get(one.relation.name)) is not None]
+            if tells_models_apart(one.metric, gold):
+                return
+    names = ", ".join(entry.name for entry in sets)
+    learnt = ", ".join(one.relation.name for one in measured)
+    found = f"too few ratings of {learnt} to select by, or all of them the same"
+    raise DataError(
+        [Problem(names, found, "give more dev pairs (stage.N.dev), or a larger stage.N.dev_share")]
+    )
+
+
+def tells_models_apart(metric: str, gold: Sequence[object]) -> bool:
+    """Whether a metric has a value on these ratings: a correlation needs three, not all the same."""
+    return bool(gold) and (metric not in CORRELATIONS or (len(gold) > 2 and len(set(gold)) > 1))

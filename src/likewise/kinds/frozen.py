@@ -1,0 +1,467 @@
+"""Kinds `parallel` and `refine`: an encoder's cached vectors, small layers that learn, an encoder that never moves.
+
+    texts → cache → e → layers trained so far → this stage's layers → cosine
+
+A finished `Frozen` is the encoder with its layers folded into stock modules (`adapters.fold`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from likewise.adapters import Adapter, Convolution, Refinement, fold
+from likewise.data.catalogue import is_parallel_corpus
+from likewise.data.parallel import ParallelText
+from likewise.encoders.cache import EmbeddingCache, Identity, identify, remembered_identity
+from likewise.encoders.sentence import with_layers
+from likewise.encoders.vectors import Vectors
+from likewise.errors import DataError, UsageError
+from likewise.heads import CosineHead
+from likewise.kinds.base import (
+    BaseRunner,
+    Carried,
+    DevSet,
+    Job,
+    Place,
+    Plan,
+    Shared,
+    StageData,
+    seeded,
+    stage_report,
+)
+from likewise.kinds.building import encoder_files
+from likewise.kinds.devscore import Measured, set_numbers, with_score
+from likewise.kinds.leaks import LeakFilter, SideFilter
+from likewise.kinds.pairs import settle_cosines
+from likewise.kinds.parallel_task import ParallelTask, ParallelVectors
+from likewise.kinds.rated_task import ParallelAlignment, RatedTask, RatedVectors
+from likewise.kinds.reading import RatedRows, RatedSpec, rated_data, read_rated, read_translations
+from likewise.losses import LOSSES, make_loss
+from likewise.methods.multilingual import CosineMap, FrozenPart, MeaningSplit, SplitLoss, language_parts
+from likewise.methods.pairs import Objective, PairModel
+from likewise.records import Record, Relation
+from likewise.schema.frozen import ParallelStage, RefineStage, VectorStage
+from likewise.training.state import FitEvent, FitReport
+from likewise.training.vectors import VectorSettings, fit_vectors
+from likewise.versions import versions
+from likewise.wording import counted
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+V = TypeVar("V", bound=VectorStage)
+
+# Rows that go through the layers at once outside training.
+_BLOCK = 65_536
+# Below this share of the loss a reconstruction term constrains nothing (docs/methods/multilingual.md).
+_SMALL_SHARE = 0.01
+
+
+class Frozen:
+    """A frozen encoder, the layers trained after it, and what the last stage says about answers."""
+
+    def __init__(
+        self,
+        relation: Relation,
+        *,
+        open_encoder: Callable[[], SentenceTransformer],
+        open_cache: Callable[[], EmbeddingCache],
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:
+        self.relation = relation
+        self._open, self._open_cache = open_encoder, open_cache
+        self.layers: list[Adapter] = []
+        self.split: MeaningSplit | None = None
+        self.languages: set[str] = set()
+        self.pairs: set[str] = set()
+        self.objective = Objective(relation, "cosine", "mse")
+        self.line = (1.0, 0.0)
+        self._progress = progress
+
+    @cached_property
+    def cache(self) -> EmbeddingCache:
+        """The encoder's vectors on disk, found by its fingerprint."""
+        return self._open_cache()
+
+    @cached_property
+    def encoder(self) -> SentenceTransformer:
+        """The encoder itself; while all vectors are in the cache nobody needs it."""
+        return self._open()
+
+    def vectors(self, texts: Sequence[str]) -> Vectors:
+        """The encoder's own vectors, from the cache; what is not there is encoded first."""
+        done = 0
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            self._progress(done, len(texts))
+
+        return self.cache.matrix(texts, progress=advance)
+
+    @torch.no_grad()
+    def through(self, vectors: Vectors, layers: Sequence[nn.Module]) -> Vectors:
+        """Vectors after layers, block by block."""
+        if not layers:
+            return vectors
+        parts = []
+        for start in range(0, len(vectors), _BLOCK):
+            x = torch.from_numpy(np.ascontiguousarray(vectors[start : start + _BLOCK]))
+            for layer in layers:
+                x = layer(x)
+            parts.append(x.numpy())
+        return np.concatenate(parts) if parts else vectors
+
+    def finished(self) -> SentenceTransformer:
+        """The encoder with its layers after it, as stock modules."""
+        return with_layers(self.encoder, fold(self.layers)) if self.layers else self.encoder
+
+    def part(self) -> FrozenPart:
+        """What a model remembers of this."""
+        tensors = {} if self.split is None else language_parts(self.split)
+        before = self.split.prelayer if self.split is not None else None
+        return FrozenPart(
+            len(self.encoder),
+            tuple(sorted(self.pairs)),
+            tuple(sorted(self.languages)),
+            before.activation if before is not None else "",
+            tensors,
+        )
+
+
+class RatedDev:
+    """Dev pairs as rows of cached vectors: a metric of the cosine per set, and their mean as `rated`."""
+
+    def __init__(self, frozen: Frozen, sets: Sequence[DevSet], metric: str) -> None:
+        self._frozen, self._measured = frozen, Measured(frozen.relation, metric)
+        name = frozen.relation.name
+        rated = [[r for r in entry.records if r.values.get(name) is not None] for entry in sets]
+        self._sets = [DevSet(entry.name, rows) for entry, rows in zip(sets, rated, strict=True)]
+        pairs = [record.texts for entry in self._sets for record in entry.records]
+        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+        place = {text: row for row, text in enumerate(texts)}
+        self._vectors = frozen.vectors(texts) if texts else np.zeros((0, 1), dtype=np.float32)
+        self._a, self._b = ([place[pair[side]] for pair in pairs] for side in (0, 1))
+
+    def __bool__(self) -> bool:
+        return bool(self._sets)
+
+    def __call__(self, layers: Sequence[nn.Module]) -> dict[str, float]:
+        """Numbers on dev for vectors after these layers."""
+        after = self._frozen.through(self._vectors, layers)
+        after = after / np.maximum(np.linalg.norm(after, axis=1, keepdims=True), 1e-12)
+        cosines = (after[self._a] * after[self._b]).sum(axis=1).astype(np.float64)
+        numbers = set_numbers(self._sets, {self._measured: cosines})
+        return {"rated": with_score(numbers)["score"], **numbers}
+
+
+class VectorRunner(BaseRunner[V]):
+    """What both kinds over a frozen encoder share: where they start, and what they hand on."""
+
+    def verify(self, job: Job[V], data: StageData, encoder: Callable[[], SentenceTransformer]) -> None:
+        """The encoder is not needed while its vectors lie in the cache."""
+
+    def start(self, job: Job[V], data: StageData, former: Carried) -> Carried:
+        """The frozen encoder and the layers that were trained so far."""
+        if former.gives == job.stage.gives:
+            frozen: Frozen = former.state
+        else:
+            frozen = _begin(job, former.encoder)
+        precision = job.context.precision
+        return Carried(
+            job.stage.gives,
+            frozen.finished,
+            lambda: settled_model(frozen, data.dev, precision=precision),
+            frozen,
+        )
+
+    def fit(self, job: Job[V], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
+        """Train the layers; runs that begin with the same stages share them."""
+        frozen: Frozen = carried.state
+        with place.kept(job, frozen.cache.fingerprint) as options:
+            report = self.learn(job, data, frozen, {**options, "emit": job.context.emit})
+        return stage_report(job, report, data)
+
+    def learn(self, job: Job[V], data: StageData, frozen: Frozen, options: dict[str, Any]) -> FitReport:
+        """Train this kind's layers."""
+        raise NotImplementedError
+
+    def untrained(self, job: Job[V], data: StageData, former: Carried) -> nn.Module:
+        """The encoder as it is, on the relation's scale."""
+        frozen = _begin(job, former.encoder)
+        return settled_model(frozen, (), precision=job.context.precision)
+
+    def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
+        """Nothing is added to layers over a frozen encoder."""
+        raise UsageError("a model that grew on a frozen encoder cannot be given another relation")
+
+
+class ParallelRunner(VectorRunner[ParallelStage]):
+    """Stage 1 of the multilingual method: meaning split from language on translations."""
+
+    def read(self, job: Job[ParallelStage], shared: Shared) -> StageData:
+        """Translations, and rated pairs to look at."""
+        stage = job.stage
+        notes: list[str] = []
+        parallel = _translations(job, shared, notes)
+        if not parallel:
+            raise DataError(
+                f"stage {job.number}: no parallel text is left; hold_out covers every pair of languages"
+            )
+        leaks = LeakFilter(stage.filter_against, stage.allow_leak, job.context.data_dir)
+        rows, dev = read_rated(job, RatedSpec((), stage.dev, leaks, 0.0, parallel=parallel), notes)
+        return rated_data(job, rows, dev, notes)
+
+    def plan(self, job: Job[ParallelStage], data: StageData, carried: Carried) -> Plan:
+        """Translations, languages, epochs."""
+        stage, parallel = job.stage, data.rows.parallel
+        codes = sorted({code for text in parallel for code in (text.language_a, text.language_b)})
+        held = f", rated dev {data.dev_sizes()}" if data.dev else ""
+        return Plan(
+            f"{_count_translations(parallel)} in {counted(len(codes), 'language')} ({' '.join(codes)}), "
+            f"{stage.dev_share:.0%} of them dev{held}",
+            f"splits meaning from language ({stage.form} form), batch {stage.batch_size}, {_course(job)}",
+            notes=data.notes,
+        )
+
+    def learn(
+        self, job: Job[ParallelStage], data: StageData, frozen: Frozen, options: dict[str, Any]
+    ) -> FitReport:
+        """Split meaning from language; what stays is the way from e to m."""
+        stage, seed = job.stage, job.recipe.seed
+        vectors, languages = parallel_vectors(frozen, data.rows.parallel, frozen.layers)
+        with seeded(job):
+            split = MeaningSplit(
+                vectors.vectors.shape[1],
+                len(languages),
+                prelayer=stage.prelayer,
+                reversible=stage.reversible,
+                start="random" if stage.start == "random" else "identity",
+            )
+        if stage.start == "means":
+            split.forget(language_means(vectors))
+        loss = SplitLoss(stage.weights.model_dump(), stage.margin, stage.reconstruction)
+        dev = RatedDev(frozen, data.dev, stage.select_metric)
+        task = ParallelTask(
+            split,
+            loss,
+            vectors,
+            form=stage.form,
+            batch_size=stage.batch_size,
+            dev_share=stage.dev_share,
+            balance=stage.balance,
+            seed=seed,
+            rated=(lambda: dev([*frozen.layers, *split.adapters()])) if dev else None,
+            select=stage.select_by,
+        )
+        report = fit_vectors(split, task, _settings(stage, seed), **options)
+        _warn_of_reconstruction(loss, report, job.context.tell)
+        frozen.split = split
+        frozen.languages |= set(languages)
+        frozen.layers += split.adapters()
+        return report
+
+
+class RefineRunner(VectorRunner[RefineStage]):
+    """Stage 2 of the multilingual method: two more layers, learnt from rated pairs."""
+
+    def read(self, job: Job[RefineStage], shared: Shared) -> StageData:
+        """Rated pairs, and translations that go on finding each other."""
+        stage = job.stage
+        notes: list[str] = []
+        parallel = _translations(job, shared, notes)
+        leaks = LeakFilter(stage.filter_against, stage.allow_leak, job.context.data_dir)
+        wanted = RatedSpec(stage.data, stage.dev, leaks, stage.dev_share, parallel=parallel)
+        rows, dev = read_rated(job, wanted, notes)
+        return rated_data(job, rows, dev, notes)
+
+    def plan(self, job: Job[RefineStage], data: StageData, carried: Carried) -> Plan:
+        """Rated pairs, translations beside them, epochs."""
+        stage, rows = job.stage, data.rows
+        beside = f", beside {_count_translations(rows.parallel)}" if rows.parallel else ""
+        return Plan(
+            f"{counted(len(rows.train), 'rated pair')}{beside}, dev {data.dev_sizes()}",
+            f"refines meaning by {stage.loss}, batch {stage.batch_size}, {_course(job)}",
+            notes=data.notes,
+        )
+
+    def learn(
+        self, job: Job[RefineStage], data: StageData, frozen: Frozen, options: dict[str, Any]
+    ) -> FitReport:
+        """Learn ratings by the cosine after the new layers."""
+        stage, seed, rows = job.stage, job.recipe.seed, data.rows
+        [frozen.relation] = job.relations.values()
+        before = [] if stage.joint else list(frozen.layers)
+        rated = rated_vectors(frozen, rows, before)
+        with seeded(job):
+            new = _refining(stage, rated.vectors.shape[1])
+        learnt = [*frozen.layers, *new] if stage.joint else new
+        cosine_map = CosineMap(stage.map)
+        dev = RatedDev(frozen, data.dev, stage.select_metric)
+
+        def evaluate() -> dict[str, float]:
+            found = dev([*frozen.layers, *new])
+            return {"score": found["rated"], **found}
+
+        relation = frozen.relation
+        task = RatedTask(
+            nn.Sequential(*learnt),
+            cosine_map,
+            make_loss(stage.loss, "cosine", lo=relation.lo, hi=relation.hi, unit=relation.unit),
+            rated,
+            evaluate=evaluate,
+            batch_size=stage.batch_size,
+            seed=seed,
+            grouped=LOSSES[stage.loss].grouped,
+            alignment=_alignment(frozen, stage, rows, before),
+        )
+        report = fit_vectors(nn.ModuleList([*learnt, cosine_map]), task, _settings(stage, seed), **options)
+        frozen.layers += new
+        frozen.pairs |= {record.language for record in rows.train if record.language}
+        frozen.languages |= {code for pair in frozen.pairs for code in pair.split("-")}
+        # A loss that only ranks leaves the level free: a straight line is fitted to dev afterwards.
+        bend = "identity" if LOSSES[stage.loss].ranks else stage.map
+        frozen.objective = Objective(relation, "cosine", stage.loss, map=bend)
+        frozen.line = cosine_map.line()
+        return report
+
+
+def _begin(job: Job[Any], open_encoder: Callable[[], SentenceTransformer]) -> Frozen:
+    """The frozen encoder that the first stages learn on; its weights are not read where its files are known."""
+    spec, precision = job.recipe.encoder, job.context.precision
+    [relation] = job.relations.values()
+
+    def find() -> Identity:
+        return identify(open_encoder(), precision=precision)
+
+    def open_cache() -> EmbeddingCache:
+        files = None if job.context.encoder is not None else encoder_files(spec)
+        key = [spec.model_dump(mode="json"), files, precision, versions()]
+        identity = remembered_identity(key, find) if files else find()
+        return EmbeddingCache(open_encoder, identity, name=spec.name, precision=precision)
+
+    return Frozen(
+        relation,
+        open_encoder=open_encoder,
+        open_cache=open_cache,
+        progress=lambda done, total: job.context.emit(FitEvent("encode", done, total)),
+    )
+
+
+def settled_model(frozen: Frozen, dev: Sequence[DevSet], *, precision: str) -> PairModel:
+    """The model of a recipe whose encoder never moved: it answers by the cosine."""
+    model = PairModel(frozen.finished(), [frozen.objective])
+    model.frozen = frozen.part()
+    settle_cosines(model, dev, precision=precision)
+    head = model.heads[frozen.objective.head_key]
+    if isinstance(head, CosineHead) and not LOSSES[frozen.objective.loss].ranks:
+        head.set_line(*frozen.line)
+    return model
+
+
+def _translations(job: Job[Any], shared: Shared, notes: list[str]) -> list[ParallelText]:
+    stage = job.stage
+    against = [name for name in stage.filter_against if is_parallel_corpus(name)]
+    leaks = SideFilter(against, allow=stage.allow_leak, data_dir=job.context.data_dir)
+    return read_translations(job, stage.parallel, leaks, shared, notes)
+
+
+def _count_translations(parallel: Sequence[ParallelText]) -> str:
+    return counted(sum(len(text) for text in parallel), "translation")
+
+
+def _course(job: Job[Any]) -> str:
+    stage = job.stage
+    return f"at most {counted(stage.epochs, 'epoch')}, Adam at {stage.learning_rate:g}, seed {job.recipe.seed}"
+
+
+def parallel_vectors(
+    frozen: Frozen, texts: Sequence[ParallelText], layers: Sequence[nn.Module]
+) -> tuple[ParallelVectors, tuple[str, ...]]:
+    """Translations as rows of the vectors of their distinct texts, and the languages by number."""
+    languages = tuple(sorted({code for text in texts for code in (text.language_a, text.language_b)}))
+    distinct = list(dict.fromkeys(line for text in texts for side in (text.a, text.b) for line in side))
+    place = {line: row for row, line in enumerate(distinct)}
+    vectors = frozen.through(frozen.vectors(distinct), layers)
+
+    def numbers(of: Callable[[int, ParallelText], list[int]]) -> Any:
+        return np.array([n for group, text in enumerate(texts) for n in of(group, text)], dtype=np.int64)
+
+    return ParallelVectors(
+        vectors,
+        a=numbers(lambda group, text: [place[line] for line in text.a]),
+        b=numbers(lambda group, text: [place[line] for line in text.b]),
+        language_a=numbers(lambda group, text: [languages.index(text.language_a)] * len(text)),
+        language_b=numbers(lambda group, text: [languages.index(text.language_b)] * len(text)),
+        group=numbers(lambda group, text: [group] * len(text)),
+    ), languages
+
+
+def language_means(data: ParallelVectors) -> Vectors:
+    """The mean vector of each language's distinct texts, L×d."""
+    texts = np.concatenate([data.a, data.b])
+    languages = np.concatenate([data.language_a, data.language_b])
+    return np.stack(
+        [data.vectors[np.unique(texts[languages == one])].mean(axis=0) for one in np.unique(languages)]
+    )
+
+
+def rated_vectors(frozen: Frozen, data: RatedRows, layers: Sequence[nn.Module]) -> RatedVectors:
+    """Rated pairs as rows of the vectors of their distinct texts, after layers that stay as they are."""
+    kept = [row for row, r in enumerate(data.train) if r.values.get(frozen.relation.name) is not None]
+    a, b, gold = _rated_rows(data.train, frozen.relation)
+    distinct = list(dict.fromkeys((*a, *b)))
+    place = {text: row for row, text in enumerate(distinct)}
+    target = frozen.objective.codec().encode_many(gold)[:, 0]
+    return RatedVectors(
+        frozen.through(frozen.vectors(distinct), layers),
+        np.array([place[text] for text in a], dtype=np.int64),
+        np.array([place[text] for text in b], dtype=np.int64),
+        target.astype(np.float32),
+        np.array([data.groups[row] for row in kept], dtype=np.int64),
+        None if data.weights is None else np.array([data.weights[row] for row in kept]),
+    )
+
+
+def _rated_rows(records: Sequence[Record], relation: Relation) -> tuple[list[str], list[str], list[Any]]:
+    rows = [r for r in records if r.values.get(relation.name) is not None]
+    return [r.a for r in rows], [r.b for r in rows], [r.values[relation.name] for r in rows]
+
+
+def _alignment(
+    frozen: Frozen, stage: RefineStage, data: RatedRows, layers: Sequence[nn.Module]
+) -> ParallelAlignment | None:
+    if not data.parallel or not stage.align:
+        return None
+    vectors, languages = parallel_vectors(frozen, data.parallel, layers)
+    frozen.languages |= set(languages)
+    return ParallelAlignment(vectors, stage.align, stage.temperature, stage.align_batch)
+
+
+def _refining(stage: RefineStage, width: int) -> list[Adapter]:
+    first = [Convolution(width, stage.convolution)] if stage.convolution else []
+    return [
+        *first,
+        Refinement(width, hidden=stage.hidden, activation=stage.activation, residual=stage.residual),
+    ]
+
+
+def _settings(stage: VectorStage, seed: int) -> VectorSettings:
+    shared = {name: getattr(stage, name) for name in VectorSettings.__dataclass_fields__ if name != "seed"}
+    return VectorSettings(**shared, seed=seed)
+
+
+def _warn_of_reconstruction(loss: SplitLoss, report: FitReport, tell: Callable[[str], None]) -> None:
+    last = {name: value for name, value in report.history[-1].items() if name in loss.weights}
+    share = loss.share(last, "reconstruction")
+    if loss.weights["reconstruction"] and share < _SMALL_SHARE:
+        tell(
+            f"  reconstruction is {100 * share:.2f} % of the loss and holds nothing in place; "
+            'reconstruction = "sum" or "cosine" would'
+        )

@@ -1,0 +1,238 @@
+"""Kind `inject`: phrases taught to an encoder: paraphrases → spans and links → pieces → fit → held-out accuracy.
+
+Links are kept on disk beside vectors: another run over the same pairs and aligner reads them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from likewise.data.links import LinkedPair, read_links, write_links
+from likewise.data.paraphrases import read_paraphrases
+from likewise.data.splits import FEWEST_TO_SPLIT, split_rows
+from likewise.encoders.cache import identify
+from likewise.encoders.sentence import load_encoder
+from likewise.errors import DataError, UsageError
+from likewise.kinds.base import (
+    BaseRunner,
+    Carried,
+    Job,
+    Place,
+    Plan,
+    Shared,
+    StageData,
+    run_options,
+    seeded,
+    stage_report,
+)
+from likewise.kinds.context import RunContext
+from likewise.kinds.inject_steps import PhraseRows, fitting, phrase_accuracy, phrase_batches
+from likewise.kinds.leaks import SideFilter
+from likewise.kinds.reading import records_print, texts_print
+from likewise.methods.injection import InjectionModel
+from likewise.phrases.joined import Joiner
+from likewise.records import Record
+from likewise.schema.inject import InjectStage
+from likewise.training.state import FitEvent
+from likewise.versions import versions
+from likewise.wording import counted
+
+if TYPE_CHECKING:
+    from likewise.training.sampler import Batches, Share
+
+
+class InjectRunner(BaseRunner[InjectStage]):
+    """The one stage of a recipe that teaches phrases."""
+
+    def read(self, job: Job[InjectStage], shared: Shared) -> StageData:
+        """Paraphrases without those that have a side in an evaluation set."""
+        stage, context = job.stage, job.context
+        leaks = SideFilter(stage.filter_against, allow=stage.allow_leak, data_dir=context.data_dir)
+        found: list[LinkedPair] = []
+        notes: list[str] = []
+        for spec in stage.data:
+            pairs = read_paraphrases(
+                context.tables.get(spec.source, spec.source),
+                text_a=spec.text_a,
+                text_b=spec.text_b,
+                only=spec.only or None,
+                limit=spec.limit,
+                data_dir=context.data_dir,
+                tell=context.tell,
+            )
+            found += leaks.paraphrases(spec.source, pairs, notes)
+        if not found:
+            raise DataError("no paraphrase is left: check the files and the leak filter's report")
+        texts = [(one.text_a, one.text_b) for one in found]
+        prints = {"train": records_print([]), "paraphrases": texts_print(texts)}
+        return StageData(tuple(found), (), notes, prints, lambda: _texts(found))
+
+    def start(self, job: Job[InjectStage], data: StageData, former: Carried) -> Carried:
+        """The encoder with the heads it is taught by; too few pairs are refused before any is aligned."""
+        stage, count = job.stage, len(data.rows)
+        _enough(round(count * stage.held_out), count, stage.held_out)
+        with seeded(job):
+            model = InjectionModel(
+                former.encoder(),
+                learns=stage.learns,
+                features=stage.features,
+                two_tower=stage.two_tower,
+                dropout=stage.dropout,
+                max_length=stage.max_length,
+            )
+        return Carried(stage.gives, lambda: model.encoder, lambda: model)
+
+    def plan(self, job: Job[InjectStage], data: StageData, carried: Carried) -> Plan:
+        """Paraphrases, what is taught, about how many steps."""
+        stage, pairs = job.stage, data.rows
+        linked = sum(bool(pair.links) for pair in pairs)
+        form = "two towers" if stage.two_tower else "jointly encoded"
+        shown = len(pairs) * (1 - stage.held_out) * (2 if _model(carried).draws_random else 1)
+        an_epoch = math.ceil(shown / stage.batch_size / stage.accumulation)
+        steps = stage.max_steps or math.ceil(an_epoch * stage.epochs)
+        return Plan(
+            f"{counted(len(pairs), 'paraphrase')}, {linked:,} of them with links",
+            f"teaches {stage.learns} by {stage.features} features, {form}; "
+            f"{stage.dev_share:.0%} dev, {stage.test_share:.0%} measured at the end",
+            f"at most {counted(steps, 'step')}, about {an_epoch:,} an epoch, batch {stage.batch_size}, "
+            f"{stage.optimiser} at {stage.learning_rate:g}",
+            data.notes,
+        )
+
+    def fit(self, job: Job[InjectStage], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
+        """Align what has no links, teach, measure on pairs that were held out."""
+        from likewise.training.fit import fit
+
+        stage, context, model = job.stage, job.context, _model(carried)
+        pairs = data.rows if stage.learns == "sentences" else _linked(stage, data.rows, context)
+        joiner = Joiner(model.encoder.tokenizer)
+        rows = _rows(job, pairs, joiner, model.max_length)
+
+        def accuracy(part: PhraseRows) -> dict[str, float]:
+            return phrase_accuracy(
+                model, part, joiner, batch_size=stage.batch_size, precision=context.precision
+            )
+
+        options = run_options(job, place)
+        options["evaluate"] = lambda _: accuracy(rows["dev"])
+
+        def prepare(share: Share) -> Batches:
+            return phrase_batches(model, rows["train"], options["settings"], share)
+
+        report = fit(model, prepare, **options)
+        measured = accuracy(rows["test"]) if rows["test"] else {}
+        held_out = {name: value for name, value in measured.items() if name != "score"}
+        for name, value in held_out.items():
+            context.tell(f"  held out, {name}: {100 * value:.1f} % right")
+        counts = {name: len(part) for name, part in rows.items()}
+        by = sorted({pair.by for pair in pairs if pair.by})
+        return stage_report(job, report, data, held_out=held_out, pairs_of=counts, aligned_by=by)
+
+    def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
+        """Nothing is added to an encoder that was taught phrases."""
+        raise UsageError("an encoder that was taught phrases answers nothing that another relation could join")
+
+
+def _model(carried: Carried) -> InjectionModel:
+    model: InjectionModel = carried.model()  # type: ignore[assignment]
+    return model
+
+
+def _texts(pairs: Sequence[LinkedPair]) -> Iterator[str]:
+    for pair in pairs:
+        yield from (pair.text_a, pair.text_b)
+
+
+def _rows(
+    job: Job[InjectStage], pairs: Sequence[LinkedPair], joiner: Joiner, longest: int
+) -> dict[str, PhraseRows]:
+    """Train, dev and test as pieces; no text stands in two of them, unless all hang together."""
+    stage, tell = job.stage, job.context.tell
+    parts = _split(pairs, stage, job.recipe.seed, tell)
+    rows, dropped = {}, 0
+    for name, part in parts.items():
+        pieces = joiner.pairs(part)
+        short = fitting(pieces, joiner, longest)
+        dropped += len(pieces) - len(short)
+        rows[name] = PhraseRows(short, job.recipe.seed, stage.negatives)
+    if dropped:
+        tell(f"  {counted(dropped, 'pair')} of more than {longest} pieces left out")
+    links = sum(len(pair.links) for pair in rows["train"].pairs)
+    tell(f"  {counted(len(rows['train']), 'training pair')} with {counted(links, 'link')} of phrases")
+    if not all(rows[name].pairs for name in ("train", "dev")):
+        remedy = (
+            "choose an encoder that reads more" if longest < stage.max_length else "raise stage.0.max_length"
+        )
+        raise DataError(f"too few pairs have {longest} pieces or fewer: {remedy}")
+    if stage.learns != "sentences" and not links:
+        raise DataError("no pair has a link: there are no phrases to teach; check spans and aligner")
+    return rows
+
+
+def _split(
+    pairs: Sequence[LinkedPair], stage: InjectStage, seed: int, tell: Callable[[str], None]
+) -> dict[str, list[LinkedPair]]:
+    """Pairs to learn from, to select by and to measure on."""
+    records = [Record((pair.text_a, pair.text_b), {}, pair.source) for pair in pairs]
+    held, apart = split_rows(records, stage.held_out, seed)
+    _enough(len(held), len(pairs), stage.held_out)
+    if not apart:
+        tell("  dev was split off at random: the pairs hang together through shared texts")
+    rows = sorted(held)
+    share = stage.test_share / stage.held_out
+    test = split_rows([records[row] for row in rows], share, seed)[0] if share else set()
+    return {
+        "train": [pairs[row] for row in range(len(pairs)) if row not in held],
+        "dev": [pairs[row] for place, row in enumerate(rows) if place not in test],
+        "test": [pairs[row] for place, row in enumerate(rows) if place in test],
+    }
+
+
+def _enough(held: int, pairs: int, share: float) -> None:
+    """Refuse to select by a handful of pairs."""
+    if held < FEWEST_TO_SPLIT:
+        found = f"{pairs} paraphrases leave {held} to hold out, fewer than {FEWEST_TO_SPLIT}"
+        needed = math.ceil(FEWEST_TO_SPLIT / share)
+        raise DataError(f"{found}; give {needed}, or raise stage.0.dev_share and stage.0.test_share")
+
+
+def _linked(stage: InjectStage, pairs: Sequence[LinkedPair], context: RunContext) -> Sequence[LinkedPair]:
+    """The pairs with their links: as they came, as they were kept, or aligned now."""
+    if all(pair.aligned for pair in pairs):
+        return pairs
+    from likewise.phrases.aligner import Aligner
+    from likewise.phrases.linking import link_pairs
+    from likewise.phrases.parsing import phraser
+
+    encoder = load_encoder(stage.aligner, device=context.device)
+    spans = phraser(stage.phraser, context.tell)
+    file = (
+        default_folder() / "alignments" / f"{_key(pairs, identify(encoder).fingerprint, spans.name)}.jsonl.gz"
+    )
+    if file.is_file():
+        return list(read_links(file))
+    by = f"likewise {versions()['likewise']}, {stage.aligner}"
+    context.tell(f"  aligning {len(pairs):,} pairs by {stage.aligner}, spans by {spans.name}")
+    done = 0
+
+    def progress(count: int) -> None:
+        nonlocal done
+        done += count
+        context.emit(FitEvent("align", done, len(pairs)))
+
+    found = list(link_pairs(pairs, spans, Aligner(encoder), by=by, progress=progress))
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_links(file, found)
+    return found
+
+
+def _key(pairs: Sequence[LinkedPair], encoder: str, spans: str) -> str:
+    from likewise.phrases.scoring import shipped
+
+    digest = hashlib.sha256(json.dumps([encoder, spans, repr(shipped())]).encode())
+    for pair in pairs:
+        given = [list(pair.words_a), [(link.a, link.b) for link in pair.links]] if pair.words_a else []
+        digest.update(json.dumps([pair.text_a, pair.text_b, given]).encode())
+    return digest.hexdigest()[:24]

@@ -1,0 +1,251 @@
+"""Kind `joint`: a transformer that reads two texts as one input, or one, fine-tuned on one relation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from likewise.data import open_table
+from likewise.data.columns import find_any_texts
+from likewise.data.reading import find_named_corpus
+from likewise.errors import DataError, Problem, RecipeError
+from likewise.kinds.base import (
+    BaseRunner,
+    Carried,
+    DevSet,
+    Job,
+    Place,
+    Plan,
+    Shared,
+    StageData,
+    course_of,
+    run_options,
+    seeded,
+    stage_report,
+)
+from likewise.kinds.context import RunContext
+from likewise.kinds.devscore import Measured, dev_scorer, tells_models_apart, warn_if_falling
+from likewise.kinds.leaks import LeakFilter
+from likewise.kinds.pair_steps import PairItem, PairSteps, idle_pair, row_lengths
+from likewise.kinds.reading import RatedSpec, merged, rated_data, read_rated
+from likewise.methods.joint import JointModel, load_joint
+from likewise.predict.joint import JointPredictor
+from likewise.records import Record, Relation
+from likewise.schema.joint import JointStage
+from likewise.schema.parts import DataSpec
+from likewise.training.sampler import Batches
+from likewise.wording import counted
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from torch import nn
+
+    from likewise.training.sampler import Share
+    from likewise.training.settings import FitSettings
+
+
+class JointRunner(BaseRunner[JointStage]):
+    """The one stage of a recipe that fine-tunes a transformer."""
+
+    def check(self, job: Job[JointStage]) -> None:
+        """Refuse a relation that a joint encoder cannot answer, and an encoder that is no transformer."""
+        for name, relation in job.relations.items():
+            if relation.kind == "ordered":
+                remedy = 'use "graded" or "classes"'
+                raise RecipeError([Problem(f"relation.{name}.kind", "labels with an order", remedy)])
+        if job.recipe.encoder.kind != "pretrained":
+            found = f"kind {job.recipe.encoder.kind!r} is no transformer, which alone reads two texts as one"
+            raise RecipeError([Problem("encoder.kind", found, "name a checkpoint (encoder.name)")])
+
+    def verify(self, job: Job[JointStage], data: StageData, encoder: Callable[[], SentenceTransformer]) -> None:
+        """It reads its checkpoint itself, as a classifier."""
+
+    def read(self, job: Job[JointStage], shared: Shared) -> StageData:
+        """Rated or labelled rows of the one relation, of one text or two."""
+        stage = job.stage.settled(job.recipe.relation)
+        [relation] = job.relations
+        context = job.context
+        leaks = LeakFilter(stage.filter_against, stage.allow_leak, context.data_dir, asked=[relation])
+        wanted = RatedSpec(
+            stage.data,
+            stage.dev,
+            leaks,
+            stage.dev_share,
+            stage.fold,
+            pairs=lambda spec: _holds_pairs(spec, context),
+            keep=lambda records, notes: _only_rated(records, relation, notes),
+        )
+        notes: list[str] = []
+        rows, dev = read_rated(job, wanted, notes)
+        if stage.sample is not None:
+            count = len(rows.train)
+            drawn = np.random.default_rng([job.recipe.seed, count]).permutation(count).tolist()
+            rows = rows.take(sorted(drawn[: stage.sample]))
+        return rated_data(job, rows, dev, notes)
+
+    def start(self, job: Job[JointStage], data: StageData, former: Carried) -> Carried:
+        """The checkpoint with a head for the relation; it reads as many texts as the rows hold."""
+        [relation] = job.relations.values()
+        texts = len(data.rows.train[0].texts)
+        with seeded(job):
+            model = load_joint(
+                job.recipe.encoder.name,
+                relation,
+                texts=texts,
+                max_length=job.stage.max_length,
+                device=job.context.device,
+            )
+        if relation.kind == "graded" and job.stage.targets == "standardised":
+            model.standardise([model.target(value) for value in _values(data.rows.train, relation)])
+        return Carried(job.stage.gives, lambda: model.encoder, lambda: model)
+
+    def plan(self, job: Job[JointStage], data: StageData, carried: Carried) -> Plan:
+        """Rows, the relation, steps, and where inputs are cut."""
+        model, rows, settings = _model(carried), data.rows, job.settings()
+        measure = (lambda text: len(model.tokenizer(text)["input_ids"])) if settings.token_budget else len
+        steps = _steps(model, row_lengths(rows.train, measure), settings, rows.weights)
+        form = "" if model.texts == 1 else " read as one input"
+        capped = model.max_length < job.stage.max_length
+        cut = [f"cut at {model.max_length} pieces, all that the encoder reads"] if capped else []
+        return Plan(
+            counted(len(rows.train), "text" if model.texts == 1 else "pair")
+            + f"{form}, dev {data.dev_sizes() or 'none'}",
+            f"learns {model.relation.name} ({model.relation.scale})",
+            course_of(job, steps.count()),
+            [*cut, *data.notes],
+        )
+
+    def fit(self, job: Job[JointStage], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
+        """Fine-tune; then put the last layer on the relation's own scale."""
+        from likewise.training.fit import fit
+
+        model, rows, options = _model(carried), data.rows, run_options(job, place)
+        options["evaluate"] = _scorer(job, data.dev, model.relation)
+
+        def prepare(share: Share) -> Batches:
+            return joint_batches(model, rows.train, options["settings"], weights=rows.weights)
+
+        report = fit(model, prepare, **options)
+        warn_if_falling(report.best_value, model.relations)
+        model.settle()
+        return stage_report(job, report, data)
+
+    def untrained(self, job: Job[JointStage], data: StageData, former: Carried) -> nn.Module:
+        """The checkpoint as an encoder of texts, answering by the cosine: the head is not there yet."""
+        return former.model()
+
+    def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
+        """New rows and some of the old."""
+        return merged(fresh, known, again)
+
+
+def _model(carried: Carried) -> JointModel:
+    model: JointModel = carried.model()  # type: ignore[assignment]
+    return model
+
+
+def _holds_pairs(spec: DataSpec, context: RunContext) -> bool:
+    """Whether a row of a data entry holds two texts."""
+    named = find_named_corpus(spec.source)
+    if named is not None:
+        return len(named[0].texts) == 2
+    if spec.text_a or spec.text_b:
+        return bool(spec.text_b)
+    table = open_table(context.tables.get(spec.source, spec.source))
+    return len(find_any_texts(table.columns, source=table.name)) == 2
+
+
+def _only_rated(records: list[Record], relation: str, notes: list[str]) -> list[Record]:
+    """The rows that answer a relation, where it is the only one that is learnt."""
+    rated = [record for record in records if record.values.get(relation) is not None]
+    if len(rated) < len(records):
+        notes.append(f"{counted(len(records) - len(rated), 'row')} without {relation} left out")
+    return rated
+
+
+def _scorer(
+    job: Job[JointStage], sets: Sequence[DevSet], relation: Relation
+) -> Callable[[JointModel], dict[str, float]] | None:
+    """What looks at dev; rows that tell no model from another are refused where dev selects, else left."""
+    rated = [replace(entry, records=_rated(entry.records, relation)) for entry in sets]
+    useful = [one for one in rated if tells_models_apart(relation.metric, _values(one.records, relation))]
+    if useful:
+        precision = job.context.precision
+        return dev_scorer(
+            lambda model: JointPredictor(model, precision=precision),
+            useful,
+            lambda model: [Measured(relation, relation.metric)],
+        )
+    if sets:
+        names = ", ".join(entry.name for entry in sets)
+        found = f"too few values of {relation.name}, or all of them the same"
+        if job.stage.select:
+            remedy = "give more dev rows (stage.0.dev), or a larger stage.0.dev_share"
+            raise DataError([Problem(names, found, remedy)])
+        job.context.tell(f"  {names} is not measured: {found}")
+    return None
+
+
+def _rated(records: Sequence[Record], relation: Relation) -> list[Record]:
+    return [record for record in records if record.values.get(relation.name) is not None]
+
+
+def _values(records: Sequence[Record], relation: Relation) -> list[object]:
+    return [record.values[relation.name] for record in _rated(records, relation)]
+
+
+def _steps(
+    model: JointModel, lengths: Sequence[int], settings: FitSettings, weights: Sequence[float] | None
+) -> PairSteps:
+    return PairSteps(lengths, (model.relation.name,), settings, weights)
+
+
+def joint_batches(
+    model: JointModel,
+    records: Sequence[Record],
+    settings: FitSettings,
+    *,
+    weights: Sequence[float] | None = None,
+) -> Batches:
+    """The batches of rated rows, each read as one input."""
+    rated = _rated(records, model.relation)
+    _check_rows(rated, model)
+    inputs = model.cut([record.texts for record in rated])
+    targets = [model.target(record.values[model.relation.name]) for record in rated]
+    steps = _steps(model, [len(one["input_ids"]) for one in inputs], settings, weights)
+    return Batches(len(inputs), steps.count(), steps.of_epoch, _JointCollate(model, inputs, targets), idle_pair)
+
+
+def _check_rows(rated: Sequence[Record], model: JointModel) -> None:
+    name = model.relation.name
+    if not rated:
+        raise DataError([Problem(name, "no training row has a value for it", "name its column")])
+    if odd := next((r for r in rated if len(r.texts) != model.texts), None):
+        found = f"has {len(odd.texts)} text(s), the first row has {model.texts}"
+        raise DataError([Problem(odd.source, found, "train on pairs, or on single texts")])
+    values = {record.values[name] for record in rated}
+    if len(rated) > 1 and len(values) == 1:
+        found = f"{name!r} is {values.pop()} in all {len(rated):,} training rows"
+        raise DataError([Problem(rated[0].source, found, "check the column")])
+
+
+@dataclass(frozen=True, slots=True)
+class _JointCollate:
+    """Rows of a step → JointModel.forward's arguments."""
+
+    model: JointModel
+    inputs: Sequence[dict[str, list[int]]]
+    targets: Sequence[float]
+
+    def __call__(self, items: Sequence[PairItem]) -> dict[str, Any]:
+        rows = [row for row, _, _ in items]
+        targets = np.array([self.targets[row] for row in rows], dtype=np.float32)
+        return {
+            "inputs": self.model.batch([self.inputs[row] for row in rows]),
+            "targets": torch.from_numpy(targets),
+            "idle": items[0][2],
+        }

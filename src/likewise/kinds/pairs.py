@@ -1,0 +1,199 @@
+"""Kind `pairs`: rated pairs through one encoder, a head for each relation (`methods.pairs`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likewise.encoders.features import TextFeatures
+from likewise.encoders.vectors import encode_texts
+from likewise.errors import Problem, RecipeError
+from likewise.heads import CosineHead
+from likewise.kinds.base import (
+    BaseRunner,
+    Carried,
+    DevSet,
+    Job,
+    Place,
+    Plan,
+    Shared,
+    StageData,
+    course_of,
+    run_options,
+    seeded,
+    stage_report,
+)
+from likewise.kinds.building import build_objectives
+from likewise.kinds.devscore import Measured, check_dev, dev_scorer, warn_if_falling
+from likewise.kinds.leaks import LeakFilter
+from likewise.kinds.pair_steps import PairSteps, learnt_names, pair_batches, row_lengths
+from likewise.kinds.reading import RatedRows, RatedSpec, merged, read_stage
+from likewise.losses import LOSSES
+from likewise.methods.pairs import PairModel
+from likewise.predict.pairs import Predictor
+from likewise.schema.pairs import PairsStage, settings_for_few
+from likewise.wording import counted
+
+if TYPE_CHECKING:
+    from likewise.training.sampler import Batches, Share
+
+_EXACT = "exact"
+# What solving heads has no use for: told if a recipe sets it.
+_UNUSED_WHEN_SOLVED = (
+    *("epochs", "max_steps", "batch_size", "order", "token_budget", "accumulation", "learning_rate"),
+    *("head_learning_rate", "momentum", "weight_decay", "layer_decay", "rate_schedule", "warmup", "clip"),
+    *("average", "freeze", "evaluate_every", "save_every", "patience", "stop_after", "anchor", "schedule"),
+)
+
+
+class PairsRunner(BaseRunner[PairsStage]):
+    """Stages that train the encoder on rated pairs."""
+
+    def check(self, job: Job[PairsStage]) -> None:
+        """Refuse objectives that cannot be, and an encoder that is a function: it has no weights to train."""
+        build_objectives(job.recipe, job.number, job.stage.objective)
+        if job.context.encoder is not None or job.recipe.encoder.kind == "vectors":
+            found = "trains the encoder, which is a function and cannot be trained"
+            remedy = 'use stages of kind "parallel" and "refine"'
+            raise RecipeError([Problem(f"stage.{job.number}", found, remedy)])
+
+    def read(self, job: Job[PairsStage], shared: Shared) -> StageData:
+        """Rated pairs."""
+        stage = job.stage
+        leaks = LeakFilter(stage.filter_against, stage.allow_leak, job.context.data_dir)
+        return read_stage(job, RatedSpec(stage.data, stage.dev, leaks, stage.dev_share, stage.fold))
+
+    def start(self, job: Job[PairsStage], data: StageData, former: Carried) -> Carried:
+        """Heads for this stage; those of an earlier one go on where key and shape stay."""
+        objectives = build_objectives(job.recipe, job.number, job.stage.objective)
+        if former.gives == job.stage.gives:
+            model = _model(former)
+            model.set_objectives(objectives)
+        else:
+            with seeded(job):
+                model = PairModel(former.encoder(), objectives)
+        return Carried(job.stage.gives, lambda: model.encoder, lambda: model)
+
+    def plan(self, job: Job[PairsStage], data: StageData, carried: Carried) -> Plan:
+        """Pairs, objectives, steps."""
+        stage, model, rows = job.stage, _model(carried), data.rows
+        if data.dev:
+            check_dev(data.dev, _measured(stage, model))
+        objectives = "; ".join(
+            f"{o.relation} by {o.head} + {o.loss}" + (f" ×{o.weight:g}" if o.weight != 1 else "")
+            for o in stage.objective
+        )
+        return Plan(
+            f"{counted(len(rows.train), 'pair')}, dev {data.dev_sizes()}",
+            f"learns {objectives} ({stage.schedule})",
+            self._course(job, model, rows),
+            data.notes,
+        )
+
+    def _course(self, job: Job[PairsStage], model: PairModel, rows: RatedRows) -> str:
+        stage = job.stage
+        if stage.optimiser == _EXACT:
+            unused = [key for key in _UNUSED_WHEN_SOLVED if key in stage.model_fields_set and _differs(stage, key)]
+            without = f"; not used: {', '.join(unused)}" if unused else ""
+            return f"linear heads solved exactly, the encoder stays as it is{without}"
+        settings = job.settings()
+        measure = TextFeatures(model.encoder).length if settings.token_budget is not None else len
+        steps = PairSteps(row_lengths(rows.train, measure), learnt_names(model), settings, rows.weights)
+        return course_of(job, steps.count())
+
+    def fit(self, job: Job[PairsStage], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
+        """Train, or solve the heads; then put cosines whose loss only ranks on the relation's scale."""
+        from likewise.kinds.exact import fit_exact
+        from likewise.training.fit import fit
+
+        stage, model, rows = job.stage, _model(carried), data.rows
+        options = run_options(job, place)
+        options["evaluate"] = pair_scorer(job, data.dev) if data.dev else None
+        if stage.optimiser == _EXACT:
+            options.pop("resumable")
+            report = fit_exact(model, rows.train, **options)
+        else:
+
+            def prepare(share: Share) -> Batches:
+                settings = options["settings"]
+                return pair_batches(model, rows.train, settings, share, weights=rows.weights, groups=rows.groups)
+
+            report = fit(model, prepare, **options)
+        warn_if_falling(report.best_value, model.relations)
+        settle_cosines(model, data.dev, precision=job.context.precision)
+        return stage_report(job, report, data)
+
+    def settings_for(
+        self, job: Job[PairsStage], rows: int, *, rehearsed: bool, fixed: Sequence[str]
+    ) -> PairsStage:
+        """Few pairs get smaller batches and more epochs."""
+        few = {key: value for key, value in settings_for_few(rows).items() if key not in fixed}
+        stage = job.stage.model_copy(update=few)
+        job.context.tell(f"{stage.epochs:g} epochs in batches of {stage.batch_size}")
+        return stage
+
+    def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
+        """New rows and some of the old."""
+        return merged(fresh, known, again)
+
+
+def _differs(stage: PairsStage, key: str) -> bool:
+    return bool(getattr(stage, key) != type(stage).model_fields[key].default)
+
+
+def _model(carried: Carried) -> PairModel:
+    model: PairModel = carried.model()  # type: ignore[assignment]
+    return model
+
+
+def _measured(stage: PairsStage, model: PairModel) -> list[Measured]:
+    return [Measured(r, stage.select_metric or r.metric, stage.select_source) for r in model.relations]
+
+
+def pair_scorer(job: Job[PairsStage], sets: Sequence[DevSet]) -> Callable[[PairModel], dict[str, float]]:
+    """Dev numbers of a model of pairs; tokens of dev texts are kept between two looks.
+
+    Where heads are solved over an encoder that stays as it is, so are their vectors.
+    """
+    kept: list[Predictor] = []
+
+    def answering(model: PairModel) -> Predictor:
+        if not kept:
+            kept.append(Predictor(model, precision=job.context.precision, cache=10**9, keep_tokens=True))
+        elif job.stage.optimiser != _EXACT:
+            kept[0].forget()
+        return kept[0]
+
+    return dev_scorer(answering, sets, lambda model: _measured(job.stage, model))
+
+
+def settle_cosines(model: PairModel, sets: Sequence[DevSet], *, precision: str = "fp32") -> None:
+    """Fit the line from cosine to rating (least squares on dev) for heads whose loss only ranks.
+
+    Ranks do not change, so no number on dev or test does; answers land on the relation's own scale.
+    """
+    free = {o.relation.name: o for o in reversed(model.objectives) if o.head in ("cosine", "contrast")}
+    for objective in free.values():
+        head = model.heads[objective.head_key]
+        if isinstance(head, CosineHead):
+            head.set_line(1.0, 0.0)  # a line of an earlier stage no longer holds
+        # Ordered relations may be selected on ratings borrowed from another scale: those are no labels of it.
+        rated = int | float if objective.relation.kind == "graded" else str
+        rows = [
+            r
+            for entry in sets
+            for r in entry.records
+            if isinstance(r.values.get(objective.relation.name), rated)
+        ]
+        if not LOSSES[objective.loss].ranks or len(rows) < 3 or not isinstance(head, CosineHead):
+            continue
+        gold = objective.codec().encode_many([r.values[objective.relation.name] for r in rows])[:, 0]
+        u, v = (
+            encode_texts(model.encoder, [r.texts[side] for r in rows], precision=precision) for side in (0, 1)
+        )
+        cosine = (u * v).sum(1) / np.maximum(np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1), 1e-12)
+        slope = float(np.cov(cosine, gold)[0, 1] / max(float(cosine.var(ddof=1)), 1e-12))
+        if slope > 0:
+            head.set_line(slope, float(gold.mean() - slope * cosine.mean()))

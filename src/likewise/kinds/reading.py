@@ -1,0 +1,227 @@
+"""Rated rows of a stage: read, mapped to its relations, filtered against evaluation sets, split into train and dev."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from likewise.data.folds import fold_rows
+from likewise.data.parallel import ParallelText, read_parallel
+from likewise.data.reading import find_named_corpus
+from likewise.data.splits import split_rows
+from likewise.errors import DataError
+from likewise.kinds.base import DevSet, Job, Shared, StageData
+from likewise.kinds.leaks import LeakFilter, SideFilter
+from likewise.kinds.sources import load_source
+from likewise.records import Record
+from likewise.schema.frozen import ParallelSpec
+from likewise.schema.parts import DataSpec
+
+Entry = TypeVar("Entry")
+Entries = list[tuple[DataSpec, list[Record]]]
+
+# Seeds share the sample of parallel text, and so its vectors in the cache.
+_SAMPLE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RatedRows:
+    """Training rows, how often each is drawn, which data entry it comes from; parallel text beside them."""
+
+    train: list[Record]
+    weights: list[float] | None
+    groups: list[int]
+    parallel: tuple[ParallelText, ...] = ()
+
+    def take(self, rows: Sequence[int]) -> RatedRows:
+        """Some of the rows."""
+        weights = None if self.weights is None else _take(rows, self.weights)
+        return replace(self, train=_take(rows, self.train), weights=weights, groups=_take(rows, self.groups))
+
+
+@dataclass(frozen=True, slots=True)
+class RatedSpec:
+    """Which rows a stage of any kind asks for.
+
+    `pairs` says of a data entry whether a row holds two texts; `keep` may drop rows that were read, with a note;
+    `leaks` drops those that stand in evaluation sets; `share` of the rows is split off as dev where there is none.
+    """
+
+    data: Sequence[DataSpec]
+    dev: Sequence[DataSpec]
+    leaks: LeakFilter
+    share: float
+    fold: tuple[int, int] | None = None
+    pairs: Callable[[DataSpec], bool] = lambda spec: True
+    keep: Callable[[list[Record], list[str]], list[Record]] = lambda records, notes: records
+    parallel: Sequence[ParallelText] = ()
+
+
+def read_rated(job: Job[Any], wanted: RatedSpec, notes: list[str]) -> tuple[RatedRows, tuple[DevSet, ...]]:
+    """Read, filter and split; what was left out is noted."""
+    train = [(spec, _rows(job, wanted, spec, notes)) for spec in wanted.data]
+    dev = [(spec, _rows(job, wanted, spec, notes)) for spec in wanted.dev] if wanted.fold is None else []
+    train, dev = wanted.leaks.filter(train, dev, notes)
+    records = [record for _, part in train for record in part]
+    if not records and not wanted.parallel:
+        raise DataError(f"stage {job.number}: no training pairs are left")
+    rows = RatedRows(
+        records,
+        [spec.weight for spec, part in train for _ in part],
+        [number for number, (_, part) in enumerate(train) for _ in part],
+        tuple(wanted.parallel),
+    )
+    names = _set_names([spec for spec, _ in dev])
+    sets = tuple(DevSet(name, part) for name, (_, part) in zip(names, dev, strict=True) if part)
+    if not sets and records and wanted.share:
+        rows, sets = _split(job, wanted, rows, notes)
+    return rows, sets
+
+
+def rated_data(job: Job[Any], rows: RatedRows, dev: tuple[DevSet, ...], notes: list[str]) -> StageData:
+    """Rows, dev sets and notes as a stage's data; weights that are all the same are none."""
+    if len(set(rows.weights or ())) <= 1:
+        rows = replace(rows, weights=None)
+    prints = {entry.name: records_print(entry.records) for entry in (DevSet("train", rows.train), *dev)}
+    prints |= {text.name: texts_print(text) for text in rows.parallel}
+    return StageData(rows, dev, notes, prints, lambda: _texts(rows.train))
+
+
+def read_stage(job: Job[Any], wanted: RatedSpec) -> StageData:
+    """The rated rows of a stage as its data."""
+    notes: list[str] = []
+    rows, dev = read_rated(job, wanted, notes)
+    return rated_data(job, rows, dev, notes)
+
+
+def merged(fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
+    """The rows of something that is added, and of the old ones those with these numbers; dev sets of both."""
+    old: RatedRows = known.rows.take(again)
+    new: RatedRows = fresh.rows
+    groups = [0] * len(new.train) + [1 + group for group in old.groups]
+    rows = RatedRows([*new.train, *old.train], None, groups)
+    return replace(fresh, rows=rows, dev=(*known.dev, *fresh.dev))
+
+
+def _rows(job: Job[Any], wanted: RatedSpec, spec: DataSpec, notes: list[str]) -> list[Record]:
+    """The rows of one data entry, without held-out languages."""
+    context = job.context
+    found = load_source(
+        spec,
+        job.relations,
+        data_dir=context.data_dir,
+        tables=context.tables,
+        seed=job.recipe.seed,
+        pairs=wanted.pairs(spec),
+        tell=context.tell,
+    )
+    found = _without_languages(found, job.recipe.hold_out, spec.source, notes)
+    return wanted.keep(found, notes)
+
+
+def _split(
+    job: Job[Any], wanted: RatedSpec, rows: RatedRows, notes: list[str]
+) -> tuple[RatedRows, tuple[DevSet, ...]]:
+    """Dev split off the training rows: a share of them, or a fold."""
+    records, seed = rows.train, job.recipe.seed
+    if wanted.fold is not None:
+        chosen, clean, sets = _hold_fold(wanted.fold, seed, rows, wanted.data)
+    else:
+        chosen, clean = split_rows(records, wanted.share, seed)
+        sets = (DevSet("split-off dev", [records[row] for row in sorted(chosen)]),)
+    if not clean:
+        drawn = "split off" if wanted.fold is None else "drawn as a fold"
+        notes.append(f"dev was {drawn} at random: the rows hang together through shared texts")
+    return rows.take([row for row in range(len(records)) if row not in chosen]), sets
+
+
+def _hold_fold(
+    fold: tuple[int, int], seed: int, rows: RatedRows, data: Sequence[DataSpec]
+) -> tuple[set[int], bool, tuple[DevSet, ...]]:
+    """The rows of a fold, whether their texts stand nowhere else, and a dev set per data entry."""
+    folds, apart = fold_rows(rows.train, fold[1], seed, rows.groups)
+    chosen = [row for row, number in enumerate(folds) if number == fold[0] - 1]
+    sets = tuple(
+        DevSet(f"{name} fold {fold[0]} of {fold[1]}", held)
+        for place, name in enumerate(_set_names(data))
+        if (held := [rows.train[row] for row in chosen if rows.groups[row] == place])
+    )
+    return set(chosen), apart, sets
+
+
+def _set_names(specs: Sequence[DataSpec]) -> list[str]:
+    """What dev sets are called: by their sources, with path and number where two would be alike."""
+    names = [short_name(spec.source) for spec in specs]
+    if len(set(names)) == len(names):
+        return names
+    return [f"{spec.source} ({place})" for place, spec in enumerate(specs)]
+
+
+def short_name(source: str) -> str:
+    """A source as people call it: a corpus by its name, a file without its folders."""
+    return source if find_named_corpus(source) else Path(source).name
+
+
+def _without_languages(
+    records: list[Record], held: Sequence[str], source: str, notes: list[str]
+) -> list[Record]:
+    """Rows without a side in a held-out language; what was left out is noted."""
+    if not held:
+        return records
+    kept = [record for record in records if not set(record.language.split("-")) & set(held)]
+    if len(kept) < len(records):
+        notes.append(f"{len(records) - len(kept):,} rows of {source} left out: {', '.join(held)} held out")
+    elif any(not record.language for record in records):
+        notes.append(f"{source} does not say its language: holding out {', '.join(held)} does not touch it")
+    return kept
+
+
+def read_translations(
+    job: Job[Any], entries: Sequence[ParallelSpec], leaks: SideFilter, shared: Shared, notes: list[str]
+) -> list[ParallelText]:
+    """Parallel text, held-out languages left out, what was dropped noted; what several stages name is read once."""
+    found = []
+    for entry in entries:
+        new = entry not in shared.translations
+        if new:
+            text = read_parallel(
+                entry.source, entry.languages, columns=entry.columns, data_dir=job.context.data_dir
+            )
+            shared.translations[entry] = text.sample(entry.limit, _SAMPLE) if entry.limit else text
+        text = shared.translations[entry]
+        held = {text.language_a, text.language_b} & set(job.recipe.hold_out)
+        if held:
+            notes.append(f"{text.name} left out: {', '.join(sorted(held))} held out")
+            continue
+        notes += [str(note) for note in text.report.notes] if new else []
+        found.append(leaks.translations(text, notes))
+    return found
+
+
+def _take(rows: Sequence[int], entries: Sequence[Entry]) -> list[Entry]:
+    return [entries[row] for row in rows]
+
+
+def _texts(records: Sequence[Record]) -> Iterator[str]:
+    for record in records:
+        yield from record.texts
+
+
+def records_print(records: Sequence[Record]) -> str:
+    """A fingerprint of rows: texts and values."""
+    digest = hashlib.sha256()
+    for record in records:
+        digest.update(json.dumps([record.texts, dict(record.values)], ensure_ascii=False).encode("utf8"))
+    return f"{len(records)} rows sha256:{digest.hexdigest()[:16]}"
+
+
+def texts_print(pairs: ParallelText | Sequence[tuple[str, str]]) -> str:
+    """A fingerprint of pairs of texts without values."""
+    digest = hashlib.sha256()
+    for pair in pairs:
+        digest.update(json.dumps(pair, ensure_ascii=False).encode("utf8"))
+    return f"{len(pairs)} rows sha256:{digest.hexdigest()[:16]}"
