@@ -69,7 +69,6 @@ def test_a_key_that_would_have_no_effect_is_refused_by_name(world, recipe, key, 
         make_recipe("recipe.toml", overrides={f"stage.0.{key}": value})
 
 
-@bug
 def test_clearing_the_cache_leaves_no_text_of_the_users(world, monkeypatch):
     folder = world / "cache"
     (folder / "alignments").mkdir(parents=True)
