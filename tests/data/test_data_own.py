@@ -269,3 +269,9 @@ def test_records_are_loaded_with_one_opening_or_two(tmp_path, ending, opened):
     table = open_table(path)
     assert list(table) == list(table)
     assert len(opened) == 2
+    opened.clear()
+    table = open_table(path)
+    assert "score" in table.columns
+    assert load(table, relations=[relation]) == given
+    assert len(opened) == 1
+    assert open_own_table(table, name="x").relations == open_own_table(path, name="x").relations

@@ -48,8 +48,11 @@ def open_table(
     `source` is a path (csv, tsv, jsonl, parquet; .gz, .xz, .zst, .bz2), "-" for standard input, a pandas
     frame, a datasets.Dataset, a list of dicts, a list of (a, b) or (a, b, score), or a hub id "owner/name". A
     row's source is the file's name and the line it starts on. `fail` receives what can be stepped over while
-    the columns are looked for.
+    the columns are looked for. A Table that is open already is given back as it is: whoever looks at its
+    columns first and hands it on to `load` opens its file once.
     """
+    if isinstance(source, Table):
+        return source
     if isinstance(source, str | Path):
         return _open_named(str(source), split, name, fail)
     table = memory_table(source, split=split, name=name)
