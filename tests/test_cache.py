@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
+import hashlib
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,8 +17,20 @@ import numpy as np
 import pytest
 import torch
 
+from likewise.data.aside import write_json_aside
+from likewise.data.filecache import KEPT, FileCache, cache_home, content_key
+from likewise.data.links import LinkedPair, read_links, write_links
 from likewise.encoders import cache as module
-from likewise.encoders.cache import EmbeddingCache, cache_entries, clear_cache, identify, remembered_identity
+from likewise.encoders.cache import (
+    EmbeddingCache,
+    Identity,
+    cache_entries,
+    clear_cache,
+    default_folder,
+    identify,
+    prepared_bytes,
+    remembered_identity,
+)
 from likewise.encoders.sentence import load_encoder, with_prompt
 from likewise.encoders.vectors import encode_texts
 from likewise.errors import DataError
@@ -164,6 +181,114 @@ def test_identity_is_found_again_without_opening_the_encoder(encoder, tmp_path, 
     np.testing.assert_array_equal(untouched.matrix(TEXTS[:3]), cache.matrix(TEXTS[:3]))
     assert clear_cache() > 0
     assert not list(tmp_path.iterdir())
+
+
+def test_content_keys_tell_content_and_nothing_else():
+    key = content_key({"b": 1, "a": [2, None]}, "ä", Path("x"))
+    assert key == content_key({"a": (2, None), "b": 1}, "ä", Path("x"))
+    assert len(key) == 24
+    assert content_key("a", length=8) == content_key("a")[:8]
+    different = [(), ([],), ("a",), (["a"],), ("a", "b"), (["a", "b"],), ("a, b",), (None,), ({},)]
+    assert len({content_key(*parts) for parts in different}) == len(different)
+    # What older versions kept is still found.
+    parts = ["tiny", 1, {"b": 2, "a": Path("x")}]
+    written = json.dumps(parts, sort_keys=True, default=str).encode()
+    assert content_key(*parts) == hashlib.sha256(written).hexdigest()[:24]
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def test_cache_home_is_the_variables_or_the_users(home, tmp_path, monkeypatch):
+    assert cache_home() == default_folder() == home
+    monkeypatch.setenv("LIKEWISE_CACHE", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_home() == tmp_path / "xdg" / "likewise" / "vectors"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_home() == tmp_path / ".cache" / "likewise" / "vectors"
+
+
+def test_file_cache_finds_what_was_written_and_drops_the_oldest(home):
+    cache = FileCache("prepared", ".json", keep=2)
+    assert cache.find("a") is None
+    assert not home.exists()
+    for moment, key in enumerate("abc"):
+        cache.write(key, lambda path, key=key: write_text(path, key))
+        os.utime(cache.path(key), (moment, moment))
+    assert cache.find("a") is None
+    assert cache.find("c") == cache.path("c") == home / "prepared" / "c.json"
+    assert cache.path("c").read_text() == "c"
+    cache.write("b", lambda path: write_text(path, "again"))
+    cache.write("d", lambda path: write_text(path, "d"))
+    assert sorted(path.name for path in cache.folder.iterdir()) == ["b.json", "d.json"]
+    assert cache.folder.stat().st_mode & 0o777 == 0o700
+
+
+def write_text(path, text):
+    assert path.name.endswith(".json")
+    path.write_text(text)
+
+
+def test_file_cache_takes_a_writer_that_goes_by_the_ending(home):
+    pair = LinkedPair("a b", "c", words_a=((0, 1), (2, 3)), words_b=((0, 1),), links=(), source="x:1")
+    cache = FileCache("alignments", ".jsonl.gz")
+    cache.write("key", lambda path: write_links(path, [pair]))
+    assert [found.text_a for found in read_links(cache.find("key"))] == ["a b"]
+    assert gzip.decompress(cache.find("key").read_bytes()).startswith(b"{")
+    assert len(list(cache.folder.iterdir())) == 1
+
+
+def test_file_cache_keeps_a_whole_file_or_none(home):
+    cache = FileCache("prepared", ".json")
+    cache.write("key", lambda path: write_text(path, "whole"))
+
+    def fails(error):
+        def write(path):
+            path.write_text("ha")
+            raise error
+
+        return write
+
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(DataError, match=r"key\.json: cannot be written \(No space left"):
+        cache.write("key", fails(full))
+    with pytest.raises(PermissionError):
+        cache.write("key", fails(PermissionError(errno.EACCES, "Permission denied")))
+    for error in (full, PermissionError(errno.EACCES, "Permission denied")):
+        cache.write("key", fails(error), optional=True)
+    with pytest.raises(LookupError):
+        cache.write("key", fails(LookupError()), optional=True)
+    assert [path.name for path in cache.folder.iterdir()] == ["key.json"]
+    assert cache.path("key").read_text() == "whole"
+
+
+def test_file_cache_that_cannot_be_written_is_no_hindrance(home, monkeypatch):
+    home.write_text("a file where the folder should be")
+    cache = FileCache("prepared", ".json")
+    cache.write("key", lambda path: write_text(path, "x"), optional=True)
+    cache.write("key", lambda path: write_json_aside(path, "x"), optional=True)
+    assert cache.find("key") is None
+    assert remembered_identity(["x"], lambda: Identity("f", 3, None)) == Identity("f", 3, None)
+
+
+def test_every_file_cache_is_known_to_those_who_count_and_clear(home, tmp_path):
+    with pytest.raises(ValueError, match="add it to"):
+        FileCache("elsewhere", ".json")
+    for name in KEPT:
+        for folder in (home, tmp_path / "other"):
+            (folder / name).mkdir(parents=True)
+            (folder / name / "key.any.gz").write_bytes(b"texts")
+            (folder / name / ".left.partial").write_bytes(b"texts")
+    assert {"identities", "prepared", "alignments"} <= set(KEPT)
+    assert prepared_bytes() == prepared_bytes(tmp_path / "other") == 10 * len(KEPT)
+    assert clear_cache(tmp_path / "other") == 10 * len(KEPT)
+    assert list((tmp_path / "other").iterdir()) == []
+    assert prepared_bytes() == clear_cache() == 10 * len(KEPT)
+    assert list(home.iterdir()) == []
 
 
 def test_cache_info_and_clear(encoder, tmp_path, here):

@@ -69,7 +69,6 @@ def test_a_key_that_would_have_no_effect_is_refused_by_name(world, recipe, key, 
         make_recipe("recipe.toml", overrides={f"stage.0.{key}": value})
 
 
-@bug
 def test_clearing_the_cache_leaves_no_text_of_the_users(world, monkeypatch):
     folder = world / "cache"
     (folder / "alignments").mkdir(parents=True)
@@ -210,7 +209,6 @@ def test_asked_for_the_cosine_every_verb_gives_the_plain_cosine(world):
     assert scores.relations[0].scale == "-1..1"
 
 
-@bug
 def test_texts_without_letters_are_the_same_only_if_they_are_written_alike():
     assert text_key("?!") != text_key("🙂")
     assert text_key("? !") == text_key("?!")

@@ -174,6 +174,8 @@ def test_check_passes_exactly_what_read_accepts(cell, relations):
 def test_check_pairs_without_letters_do_not_conflict():
     rows = [{"a": "?!", "b": "…", "score": 1}, {"a": "!!", "b": "??", "score": 5}]
     assert check(rows).counts == {}
+    rows = [{"a": "? !", "b": "…", "score": 1}, {"a": "…", "b": "?!", "score": 5}]
+    assert check(rows).counts == {"conflicting ratings": 1}
 
 
 def test_check_one_text_a_row():
@@ -200,11 +202,14 @@ def open_rows(rows):
 def test_keys_are_normalised_and_unordered():
     assert text_key("It's  Fine.") == text_key("its_fine") == "itsfine"
     assert text_key("Straße ２") == "strasse2"
-    assert text_key("?!") == ""
+    assert text_key("?!") == text_key(" ? !\n") == "?!" != text_key("🙂")
+    assert text_key(" \t") == ""
     assert pair_key("b.", "A") == pair_key("a", "B") == ("a", "b")
 
 
 @given(st.text())
 def test_keys_follow_their_definition(text):
     folded = unicodedata.normalize("NFKC", text).casefold()
-    assert text_key(text) == "".join(char for char in folded if char.isalnum())
+    letters = "".join(char for char in folded if char.isalnum())
+    assert text_key(text) == (letters or "".join(text.split()))
+    assert bool(text_key(text)) == bool(text.strip())

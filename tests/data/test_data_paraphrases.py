@@ -237,6 +237,15 @@ def test_paraphrases_without_texts_drops_a_pair_by_either_side():
     assert without_texts(pairs, set()) == pairs
 
 
+def test_paraphrases_of_marks_are_other_texts_unless_they_are_written_alike():
+    told = []
+    rows = [("?!", "🙂"), ("🙂", "? !"), ("…", "🙃"), ("!", " !")]
+    pairs = read_paraphrases(rows, tell=told.append)
+    assert [(pair.text_a, pair.text_b) for pair in pairs] == [("?!", "🙂"), ("…", "🙃")]
+    assert without_texts(pairs, {text_key("!")}) == pairs
+    assert [pair.text_a for pair in without_texts(pairs, {text_key("…")})] == ["?!"]
+
+
 def test_paraphrases_check_reports_what_reading_drops(tiny):
     report = check("owls/train", data_dir=tiny)
     assert (report.ok, report.rows, report.texts) == (True, 2, ("plain", "short", "said"))

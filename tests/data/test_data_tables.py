@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import bz2
+import gzip
 import io
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from likewise.data import TableWriter, count_rows, open_table
+from likewise.data.opened import watching
 from likewise.errors import DataError, FormatError, MissingExtraError, UsageError
 
 ROWS = [
@@ -249,3 +253,91 @@ def test_tables_reading_is_lazy(tmp_path):
     assert next(rows).fields == {"a": "x", "b": "y"}
     with pytest.raises(FormatError, match=r"pairs\.jsonl:2"):
         next(rows)
+
+
+def test_tables_may_be_read_again_and_at_the_same_time(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("a,b\n" + "".join(f"x{n},y\n" for n in range(5)), encoding="utf8")
+    table = open_table(path)
+    whole = list(open_table(path))
+    both = list(zip(table, table, strict=True))
+    assert [row for row, _ in both] == [row for _, row in both] == whole
+    assert next(iter(table)) == whole[0]
+    assert list(table) == whole
+
+
+def test_tables_that_change_after_they_were_opened_are_read_as_they_are(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("a,b\nx,y\n", encoding="utf8")
+    table = open_table(path)
+    path.write_text("a,b\nlonger,y\n", encoding="utf8")
+    assert [row.fields["a"] for row in table] == ["longer"]
+    table = open_table(path)
+    path.unlink()
+    with pytest.raises(FormatError, match="cannot be opened"):
+        list(table)
+
+
+def test_tables_tell_every_reader_what_is_wrong_before_the_first_row(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('nonsense\n{"a": "x", "b": "y"}\n{"a"\n', encoding="utf8")
+    told = []
+    table = open_table(path, fail=told.append)
+    assert [problem.source for problem in told] == ["pairs.jsonl:1"]
+    for _ in range(2):
+        heard = []
+        assert [row.source for row in table.scan(heard.append)] == ["pairs.jsonl:2"]
+        assert [problem.source for problem in heard] == ["pairs.jsonl:1", "pairs.jsonl:3"]
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl.gz"])
+def test_tables_close_their_file_whoever_reads_them(tmp_path, ending):
+    path = tmp_path / f"pairs.{ending}"
+    content = b"a,b\nx,y\nz,y\n" if ending == "csv" else gzip.compress(b'{"a": "x"}\n{"a": "z"}\n')
+    path.write_bytes(content)
+
+    def handles():
+        return sum(os.path.realpath(f"/proc/self/fd/{n}") == str(path) for n in os.listdir("/proc/self/fd"))
+
+    table = open_table(path)
+    assert handles() == 1
+    rows = iter(table)
+    next(rows)
+    assert handles() == 1
+    rows.close()
+    assert handles() == 0
+    table = open_table(path)
+    del table, rows
+    assert handles() == 0
+    path.write_bytes(content[:-30] if ending != "csv" else b"a,a\n")
+    with pytest.raises(FormatError):
+        list(open_table(path))
+    assert handles() == 0
+
+
+def test_tables_are_read_whole_on_both_sides_of_a_fork(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("a,b\n" + "".join(f"x{n},y\n" for n in range(20_000)), encoding="utf8")
+    code = f"""
+import os
+from likewise.data import open_table
+table = open_table({str(path)!r})
+child = os.fork()
+count = sum(1 for _ in table)
+if child == 0:
+    os._exit(count != 20_000)
+print(count, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["20000", "0"]
+
+
+def test_tables_that_are_watched_name_their_file_for_every_reader(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("a,b\nx,y\n", encoding="utf8")
+    table = open_table(path)
+    for _ in range(2):
+        with watching() as watch:
+            list(table)
+        assert list(watch.files) == [str(path.resolve())]

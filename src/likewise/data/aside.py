@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -15,6 +15,10 @@ from typing import BinaryIO
 from likewise.errors import DataError, Problem
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+class UnwritableError(DataError):
+    """A file could not be written: there is no room, or no permission."""
 
 
 @contextmanager
@@ -30,20 +34,31 @@ def open_aside(path: str | Path) -> Iterator[BinaryIO]:
         with target.open("wb") as device:
             yield device
         return
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
-    handle = _create(partial, path)
+    with path_aside(path) as partial, _create(partial, path) as handle:
+        yield handle
+        handle.flush()
+
+
+@contextmanager
+def path_aside(path: str | Path, suffix: str = ".partial") -> Iterator[Path]:
+    """A path in the same folder, ending in `suffix`, for whoever writes files by name.
+
+    The file takes the name `path` when the block ends well and vanishes when it does not.
+    """
+    target = Path(os.path.realpath(path))
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}{suffix}")
     try:
-        with handle:
-            yield handle
-            handle.flush()
-            os.fsync(handle.fileno())
+        yield partial
+        with partial.open("rb") as written:
+            os.fsync(written.fileno())
         partial.replace(target)
     except OSError as error:
         if error.errno in _FULL:
-            raise DataError([_unwritable(path, error)]) from None
+            raise UnwritableError([_unwritable(path, error)]) from None
         raise
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
 
 
 def write_text_aside(path: str | Path, text: str) -> None:
@@ -73,7 +88,7 @@ def _create(partial: Path, path: str | Path) -> BinaryIO:
         partial.parent.mkdir(parents=True, exist_ok=True)
         return partial.open("xb")
     except OSError as error:
-        raise DataError([_unwritable(path, error)]) from None
+        raise UnwritableError([_unwritable(path, error)]) from None
 
 
 def _plain(value: object) -> object:

@@ -11,10 +11,16 @@ _OTHER_ASCII = bytes(code for code in range(128) if not chr(code).isalnum())
 
 
 def text_key(text: str) -> str:
-    """NFKC, casefolded, alphanumeric characters only: "It's  Fine." and "its fine" share a key."""
+    """NFKC, casefolded, alphanumeric characters only: "It's  Fine." and "its fine" share a key.
+
+    A text without letters or digits ("?!", "🙂") is its own key, without white space: an empty key would make
+    all such texts the same. Only a blank text has an empty key.
+    """
     if text.isascii():  # the same answer, ten times faster
-        return text.lower().encode("ascii").translate(None, _OTHER_ASCII).decode("ascii")
-    return _OTHER.sub("", unicodedata.normalize("NFKC", text).casefold())
+        key = text.lower().encode("ascii").translate(None, _OTHER_ASCII).decode("ascii")
+    else:
+        key = _OTHER.sub("", unicodedata.normalize("NFKC", text).casefold())
+    return key or "".join(text.split())
 
 
 def pair_key(a: str, b: str) -> tuple[str, str]:

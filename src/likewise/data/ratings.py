@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from likewise.data.columns import missing_column
@@ -76,6 +76,18 @@ def find_relations(
     A declared form is `NAME:lo..hi`, `NAME:a|b`, `NAME:a<b<c`, or `NAME:classes`, whose labels are collected
     from the rows, as are the ranges of columns that were not declared. What was chosen is logged.
     """
+    wanted = columns_to_profile(columns, texts, declared, source=source)
+    profiles = {} if wanted is None else _profile(rows, wanted)
+    return relations_of(profiles, declared, source=source)
+
+
+def columns_to_profile(
+    columns: Sequence[str], texts: Sequence[str], declared: Sequence[str] = (), *, source: str = "table"
+) -> list[str] | None:
+    """The columns that must be gone through to find the relations; None if the declared forms say it all.
+
+    A relation that is declared twice, or whose column is not there, is an error.
+    """
     names = [text.partition(":")[0] for text in declared]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -89,8 +101,14 @@ def find_relations(
     if absent:
         raise DataError(absent)
     if declared and not any(text.endswith(":classes") for text in declared):
-        return [Relation.parse(text) for text in declared]
-    profiles = _profile(rows, names or [column for column in columns if column not in texts])
+        return None
+    return names or [column for column in columns if column not in texts]
+
+
+def relations_of(
+    profiles: Mapping[str, Profile], declared: Sequence[str] = (), *, source: str = "table"
+) -> list[Relation]:
+    """The declared relations, or else those that the profiles of columns look like."""
     if declared:
         return [_declared(text, profiles, source) for text in declared]
     found = [_infer(column, profile) for column, profile in profiles.items()]
@@ -99,7 +117,11 @@ def find_relations(
 
 def find_label_columns(rows: Iterable[Row], columns: Sequence[str]) -> dict[str, list[str]]:
     """Columns of words with so few of them that they may be labels somebody wants, by what they hold."""
-    profiles = _profile(rows, columns)
+    return label_columns(_profile(rows, columns))
+
+
+def label_columns(profiles: Mapping[str, Profile]) -> dict[str, list[str]]:
+    """The same of columns that have been gone through."""
     return {
         column: sorted(profile.labels)
         for column, profile in profiles.items()
@@ -124,7 +146,7 @@ def _profile(rows: Iterable[Row], columns: Sequence[str]) -> dict[str, Profile]:
     return profiles
 
 
-def _declared(text: str, profiles: dict[str, Profile], source: str) -> Relation:
+def _declared(text: str, profiles: Mapping[str, Profile], source: str) -> Relation:
     name, _, form = text.partition(":")
     if form != "classes":
         return Relation.parse(text)

@@ -100,10 +100,13 @@ class Opened:
     split: Split | None = None
 
     def find_texts(
-        self, text_a: str | None, text_b: str | None, *, pairs: bool | None = True
+        self, text_a: str | None, text_b: str | None, *, pairs: bool | None = True, name: str | None = None
     ) -> tuple[str, ...]:
-        """The text columns: two, or one if the table does not hold pairs; None: as its columns say."""
-        columns, name = self.table.columns, self.table.name
+        """The text columns: two, or one if the table does not hold pairs; None: as its columns say.
+
+        `name` is what messages call the table if not by its own name.
+        """
+        columns, name = self.table.columns, name or self.table.name
         if self.corpus is not None and text_a is None and text_b is None:
             return self.corpus.texts
         if pairs is None:
@@ -116,17 +119,23 @@ class Opened:
         self, texts: Sequence[str], declared: Sequence[str], rows: Iterable[Row] | None = None
     ) -> list[Relation]:
         """The declared relations, the corpus's own, or those found in a first pass over the rows."""
+        if self.corpus is not None and not declared:
+            return list(self.corpus.relations)
+        table = self.table
+        forms = self.find_forms(declared)
+        rows = table if rows is None else rows
+        return find_relations(rows, table.columns, texts, forms, source=table.name)
+
+    def find_forms(self, declared: Sequence[str]) -> Sequence[str]:
+        """What was declared, with a corpus's own labels; refused if it takes a pass that cannot be made."""
         table = self.table
         if self.corpus is not None:
             known = {relation.name: relation for relation in self.corpus.relations}
-            if not declared:
-                return list(known.values())
             declared = [_without_classes(text, known) for text in declared]
         if table.once and (not declared or any(text.endswith(":classes") for text in declared)):
             remedy = "name the relations with their range or labels: --relation NAME:lo..hi"
             raise UsageError(f"{table.name} is read only once; {remedy}")
-        rows = table if rows is None else rows
-        return find_relations(rows, table.columns, texts, declared, source=table.name)
+        return declared
 
 
 def open_source(

@@ -36,13 +36,12 @@ class Repeats:
     ) -> bool:
         """Take one row into account; returns whether its texts are the same."""
         key = pair_key(texts[0], texts[-1])
-        # A text without a letter or digit has an empty key: such pairs are compared as they stand.
-        self._pairs.append(hash(key if all(key) else texts))
+        self._pairs.append(hash(key))
         self._rows.append(hash((texts, tuple(map(str, cells)))))
         self._lines.append(line)
         for relation, ratings, value in zip(self._relations, self._ratings, values, strict=True):
             ratings.append(_code(relation, value))
-        return texts[0] == texts[-1] or (key[0] == key[1] and key[0] != "")
+        return key[0] == key[1]
 
     def duplicates(self) -> list[Repeat]:
         """Rows that repeat an earlier one exactly, by line."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from likewise.data.formats import Parser, parse_csv, parse_jsonl, parse_parquet,
 from likewise.data.hub import hub_table, is_dataset_folder, is_hub_id
 from likewise.data.lines import MAX_LINE
 from likewise.data.memory import memory_table
+from likewise.data.opened import Stamp, note_file, stamp
 from likewise.data.rows import Fail, Row, Table, refuse
 from likewise.data.typed import is_typed_folder, typed_table
 from likewise.errors import FormatError, Problem, UsageError
@@ -46,8 +48,11 @@ def open_table(
     `source` is a path (csv, tsv, jsonl, parquet; .gz, .xz, .zst, .bz2), "-" for standard input, a pandas
     frame, a datasets.Dataset, a list of dicts, a list of (a, b) or (a, b, score), or a hub id "owner/name". A
     row's source is the file's name and the line it starts on. `fail` receives what can be stepped over while
-    the columns are looked for.
+    the columns are looked for. A Table that is open already is given back as it is: whoever looks at its
+    columns first and hands it on to `load` opens its file once.
     """
+    if isinstance(source, Table):
+        return source
     if isinstance(source, str | Path):
         return _open_named(str(source), split, name, fail)
     table = memory_table(source, split=split, name=name)
@@ -84,15 +89,74 @@ def _open_named(source: str, split: str | None, name: str | None, fail: Fail) ->
 
 
 def _file_table(path: Path, name: str, parse: Parser, fail: Fail) -> Table:
-    start = open_seekable if parse is parse_parquet else open_bytes
+    first = [_Begun(path, name, parse, fail)]
+    columns = first[0].columns
 
     def scan(fail: Fail) -> Iterator[Row]:
-        with start(path) as stream:
-            yield from parse(stream, name, fail)[1]
+        # The first reader goes on where the columns ended; every other one opens the file anew.
+        begun = first.pop() if first else None
+        if begun is None or not begun.go_on(fail):
+            begun = _Begun(path, name, parse, fail)
+        try:
+            yield from begun.rows
+        finally:
+            begun.close()
 
-    with start(path) as stream:
-        columns, _ = parse(stream, name, fail)
     return Table(name, columns, scan)
+
+
+class _Begun:
+    """An open file whose columns have been read and whose rows have not; closed when nobody holds it."""
+
+    def __init__(self, path: Path, name: str, parse: Parser, fail: Fail) -> None:
+        self._path, self._process, self._stamp = path, os.getpid(), _stamp_of(path)
+        self._relay = _Relay(fail)
+        self._stream = open_seekable(path) if parse is parse_parquet else open_bytes(path)
+        try:
+            self.columns, self.rows = parse(self._stream, name, self._relay)
+        except BaseException:
+            self._stream.close()
+            raise
+        self._relay.remembers = False
+
+    def go_on(self, fail: Fail) -> bool:
+        """Hand problems to `fail` from here on, the header's first; False if it must be opened anew."""
+        # The file may be another by now, and a forked process shares the place in the file with its parent.
+        if self._process != os.getpid() or self._stamp is None or self._stamp != _stamp_of(self._path):
+            return False
+        note_file(self._path)
+        self._relay.fail = fail
+        for problem in self._relay.remembered:
+            fail(problem)
+        return True
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_stream"):
+            self._stream.close()
+
+
+class _Relay:
+    """Hands problems to whoever reads at the moment; what it remembers can be told to the next reader too."""
+
+    def __init__(self, fail: Fail) -> None:
+        self.fail, self.remembers = fail, True
+        self.remembered: list[Problem] = []
+
+    def __call__(self, problem: Problem) -> None:
+        if self.remembers:
+            self.remembered.append(problem)
+        self.fail(problem)
+
+
+def _stamp_of(path: Path) -> Stamp | None:
+    try:
+        return stamp(path)
+    except OSError:
+        return None
 
 
 def _stdin_table(name: str, fail: Fail) -> Table:
@@ -150,14 +214,20 @@ def count_rows(source: object) -> int | None:
     if not isinstance(source, str | Path):
         return open_table(source).size
     path = Path(source)
-    if not path.is_file():
+    if not is_countable(path):
         return None
-    ending, compression = split_endings(path)
+    ending = split_endings(path)[0]
     if ending == ".parquet":
-        return _parquet_size(path) if not compression else None
-    if ending not in PARSERS or (compression and path.stat().st_size > _COUNTED_BYTES):
-        return None
+        return _parquet_size(path)
     return max(0, _count_lines(path) - (0 if PARSERS[ending] is parse_jsonl else 1))
+
+
+def is_countable(path: Path) -> bool:
+    """Whether this is a file whose rows can be counted in little time."""
+    ending, compression = split_endings(path)
+    if ending not in PARSERS or not path.is_file():
+        return False
+    return not compression or (ending != ".parquet" and path.stat().st_size <= _COUNTED_BYTES)
 
 
 def _parquet_size(path: Path) -> int | None:

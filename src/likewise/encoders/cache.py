@@ -2,8 +2,8 @@
 
     FOLDER/PRINT/about.json         which encoder: name, width, prompt
     FOLDER/PRINT/*.safetensors      shards: keys N×16 (hash of the text), vectors N×d
-    FOLDER/identities/*.json        PRINT of weights that were hashed before
-    FOLDER/prepared/*.json          rows that recipes read (`recipes.prepared`)
+    FOLDER/NAME/*                   files found by what they were made of (`data.filecache`), as `identities`,
+                                    the PRINTs of weights that were hashed before
 
 PRINT is a hash of everything a vector depends on: weights, modules, prompt, longest text, precision. A
 shard is written under another name and renamed, so it is whole or not there; writers never touch each other's
@@ -21,7 +21,7 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.data.aside import open_aside, write_json_aside
+from likewise.data.filecache import (
+    CACHE_VARIABLE,
+    FileCache,
+    cache_home,
+    clear_kept,
+    content_key,
+    kept_bytes,
+)
 from likewise.encoders.features import TextFeatures, default_prompt
 from likewise.encoders.sentence import embedding_width
 from likewise.encoders.vectors import Vectors, encode_texts
@@ -42,16 +50,13 @@ SHARD = 8192
 # Matrices above this size are laid out in a file and mapped, not held.
 HELD_BYTES = 2**30
 _KEY = 16
-_VARIABLE = "LIKEWISE_CACHE"
-# What else is kept in the folder: rows that recipes read (`recipes.prepared`), identities of encoders.
-_BESIDE = ("prepared", "identities")
+_IDENTITIES = FileCache("identities", ".json")
 Keys = NDArray[np.bytes_]
 
 
 def default_folder() -> Path:
     """Where vectors are kept unless a recipe or LIKEWISE_CACHE says otherwise."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get(_VARIABLE) or Path(home) / "likewise" / "vectors")
+    return cache_home()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +87,11 @@ def identify(encoder: SentenceTransformer, prompt: str | None = None, precision:
 
 def remembered_identity(key: Sequence[object], find: Callable[[], Identity]) -> Identity:
     """The identity found before for what `key` says, or found now: the weights need not be read for it."""
-    digest = hashlib.sha256(json.dumps(key, sort_keys=True, default=str).encode()).hexdigest()[:24]
-    file = default_folder() / "identities" / f"{digest}.json"
+    name = content_key(*key)
     with contextlib.suppress(OSError, ValueError, TypeError):
-        return Identity(**json.loads(file.read_text(encoding="utf8")))
+        return Identity(**json.loads(_IDENTITIES.path(name).read_text(encoding="utf8")))
     found = find()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_json_aside(file, asdict(found))
+    _IDENTITIES.write(name, lambda path: write_json_aside(path, found), optional=True)
     return found
 
 
@@ -244,18 +247,18 @@ def cache_entries(folder: str | Path | None = None) -> list[CacheEntry]:
 
 
 def clear_cache(folder: str | Path | None = None) -> int:
-    """Remove every encoder's vectors and what was prepared beside them; the bytes that were freed."""
+    """Remove every encoder's vectors and all that is kept beside them; the bytes that were freed."""
     home = Path(folder or default_folder())
     freed = sum(entry.bytes for entry in cache_entries(home)) + prepared_bytes(home)
-    for name in (*(entry.fingerprint for entry in cache_entries(home)), *_BESIDE):
-        shutil.rmtree(home / name, ignore_errors=True)
+    for entry in cache_entries(home):
+        shutil.rmtree(home / entry.fingerprint, ignore_errors=True)
+    clear_kept(home)
     return freed
 
 
 def prepared_bytes(folder: str | Path | None = None) -> int:
-    """The room that prepared data and encoders' identities take."""
-    home = Path(folder or default_folder())
-    return sum(file.stat().st_size for name in _BESIDE for file in home.glob(f"{name}/*.json"))
+    """The room that all takes that is kept beside the vectors: prepared data, alignments, identities."""
+    return kept_bytes(Path(folder or default_folder()))
 
 
 def _find(known: Keys, wanted: Keys) -> NDArray[np.intp]:
@@ -293,7 +296,7 @@ def _allocate(shape: tuple[int, int], folder: Path) -> Vectors:
             os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
             found = f"has no room for {size / 2**30:.1f} GiB of vectors ({error.strerror})"
-            raise DataError([Problem(str(folder), found, f"free some, or set {_VARIABLE}")]) from None
+            raise DataError([Problem(str(folder), found, f"free some, or set {CACHE_VARIABLE}")]) from None
         return np.memmap(file, np.float32, "r+", shape=shape)
 
 

@@ -1,6 +1,6 @@
 """Leakage: which evaluation pairs stand in the training data, and the training data without them.
 
-Two pairs are the same if their unordered text keys are: NFKC, casefold, alphanumeric characters only.
+Two pairs are the same if their unordered text keys are (`data.keys`).
 Only the evaluation sets are held in memory; the training data is gone through once and may be a stream.
 """
 
@@ -37,7 +37,7 @@ class OverlapIndex:
 
     def see(self, texts: Sequence[str], source: str = "") -> bool:
         """Count one training row; whether its pair is an evaluation pair."""
-        keys = [_key(text) for text in texts]
+        keys = [text_key(text) for text in texts]
         for key in keys:
             if key in self._texts:
                 self._texts[key] = True
@@ -64,7 +64,7 @@ class OverlapIndex:
         return AuditReport(self._seen, self._shared, tuple(sets), tuple(subsets), tuple(self._examples))
 
     def _add(self, record: Record) -> tuple[str, ...]:
-        pair = tuple(sorted(_key(text) for text in record.texts))
+        pair = tuple(sorted(text_key(text) for text in record.texts))
         self._pairs.setdefault(pair, 0)
         self._sources.setdefault(pair, record.source)
         self._texts.update(dict.fromkeys(pair, False))
@@ -113,8 +113,3 @@ def require_below(report: AuditReport, limit: float) -> None:
             f"evaluation pairs stand in the training data ({found}), at most {limit:.1%} are allowed; "
             "filter it (likewise audit TRAIN --against TEST --output FILE) or raise the limit"
         )
-
-
-def _key(text: str) -> str:
-    # A text without letters or digits ("?!", "🙂") has an empty key, which would equal every other such text.
-    return text_key(text) or "".join(text.split())
