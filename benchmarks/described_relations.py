@@ -45,12 +45,12 @@ from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
 from likewise.experiments.parts import only
 from likewise.predict import Predictor
-from likewise.recipes.context import RunContext
+from likewise.kinds.context import RunContext
 from likewise.recipes.infer import settings_for_few
 from likewise.recipes.reading import read_recipe
 from likewise.recipes.run import run_recipe
-from likewise.recipes.schema import Recipe
-from likewise.recipes.schema_parts import DataSpec
+from likewise.schema.recipe import Recipe
+from likewise.schema.parts import DataSpec
 from likewise.versions import versions
 
 HERE = Path(__file__).parent

@@ -34,7 +34,7 @@ from likewise.data import load_corpus, write_json_aside
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.words import split_words
 from likewise.methods.label_embedding import LabelModel
-from likewise.recipes.build import build_encoder, build_relations, build_settings
+from likewise.kinds.building import build_encoder, build_relations, build_settings
 from likewise.recipes.labels import label_stages, start_label_model
 from likewise.recipes.reading import read_recipe
 from likewise.records import Record

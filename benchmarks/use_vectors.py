@@ -22,7 +22,7 @@ import numpy as np
 
 from likewise.data import load
 from likewise.evaluation.crosslingual import PAIRS
-from likewise.recipes.context import RunContext
+from likewise.kinds.context import RunContext
 from likewise.recipes.reading import read_recipe
 from likewise.recipes.stages import load_stages
 

@@ -156,7 +156,7 @@ FILES = sorted((Path(__file__).resolve().parents[1] / "benchmarks" / "experiment
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
 def test_experiment_files_of_the_repository_build(file):
-    from likewise.recipes.build import build_objectives
+    from likewise.kinds.building import build_objectives
     from likewise.recipes.reading import read_recipe
 
     assert len(FILES) >= 11

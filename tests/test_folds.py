@@ -18,7 +18,7 @@ from likewise.data.splits import text_groups
 from likewise.errors import DataError, RecipeError
 from likewise.experiments.plan import Plan
 from likewise.experiments.schema import read_experiment
-from likewise.recipes.context import RunContext
+from likewise.kinds.context import RunContext
 from likewise.recipes.reading import read_recipe
 from likewise.recipes.stages import load_stages
 from likewise.records import Record

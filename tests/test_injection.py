@@ -24,7 +24,7 @@ from likewise.phrases.joined import Joiner
 from likewise.phrases.linking import link_pairs
 from likewise.phrases.parsing import phraser
 from likewise.recipes.reading import read_recipe
-from likewise.recipes.schema import parse_recipe
+from likewise.schema.recipe import parse_recipe
 from likewise.training.injection_steps import (
     PhraseCollate,
     PhraseRows,

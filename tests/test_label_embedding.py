@@ -20,10 +20,11 @@ from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
 from likewise.matchers import MATCHERS, make_matcher
 from likewise.methods.label_embedding import LabelModel, label_loss, label_vectors, shorten
-from likewise.recipes.build import build_encoder, build_relations
-from likewise.recipes.reading import read_recipe, shipped_document
-from likewise.recipes.schema import parse_recipe
-from likewise.recipes.schema_parts import EncoderSpec
+from likewise.kinds.building import build_encoder, build_relations
+from likewise.recipes.reading import read_recipe
+from likewise.schema.shipped import shipped_document
+from likewise.schema.recipe import parse_recipe
+from likewise.schema.parts import EncoderSpec
 from likewise.records import Relation
 from likewise.training.label_steps import take_turns
 from tests.conftest import WORDS, follow_card

@@ -9,7 +9,7 @@ import pytest
 from likewise.data import text_key
 from likewise.data.paraphrases import read_paraphrases, without_texts
 from likewise.errors import UsageError
-from likewise.recipes.leakfilter import evaluation_sets, parallel_keys, side_keys, sides_line
+from likewise.kinds.leaks import evaluation_sets, parallel_keys, side_keys, sides_line
 
 FILES = {
     "rte/train.tsv": "index\tsentence1\tsentence2\tlabel\n0\tA hut.\tA shed.\tentailment\n",

@@ -10,12 +10,12 @@ import pytest
 import likewise
 from likewise.api import make_recipe
 from likewise.errors import DataError, RecipeError, UsageError
-from likewise.recipes.context import RunContext
+from likewise.kinds.context import RunContext
 from likewise.recipes.devscore import warn_if_falling
 from likewise.recipes.infer import recipe_toml
 from likewise.recipes.reading import read_recipe, recipe_from, shipped_document, shipped_recipes
 from likewise.recipes.run import dry_run, run_recipe
-from likewise.recipes.schema_parts import DataSpec
+from likewise.schema.parts import DataSpec
 from likewise.recipes.sources import add_noise, load_source, move_value
 from likewise.records import Record, Relation
 
@@ -137,7 +137,7 @@ def test_recipe_reports_all_problems_with_their_paths():
     ],
 )
 def test_recipe_objectives_are_checked_by_name(path, value, message, tiny_encoder, tiny_pairs):
-    from likewise.recipes.build import build_objectives
+    from likewise.kinds.building import build_objectives
     from likewise.recipes.reading import set_value
 
     document = shipped_document("similarity")

@@ -7,17 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from likewise.data.own import OwnTable, open_own_table
 from likewise.errors import UsageError
 from likewise.folders import is_raw
+from likewise.kinds.context import RunContext
 from likewise.predict import Answerer, Scores, load, load_classifier
-from likewise.recipes.context import RunContext
-from likewise.recipes.infer import infer_document, kind_of_stage, with_own_paraphrases, with_own_task
-from likewise.recipes.reading import Overrides, named_document, parse_override, recipe_from, shipped_recipes
+from likewise.recipes.own import recipe_for_table, with_own_table
+from likewise.recipes.reading import Overrides, named_document, parse_override, recipe_from
 from likewise.recipes.run import run_recipe
-from likewise.recipes.schema import Recipe
-from likewise.recipes.schema_stages import InjectStageSpec, JointStageSpec, LabelStageSpec
-from likewise.recipes.update import Mode, NewTask, UpdateReport, update_model
-from likewise.recipes.update_pairs import NewRelation, add_relation
+from likewise.recipes.update import Mode, UpdateReport, update_model
+from likewise.schema.base import Addition
+from likewise.schema.recipe import Recipe
+from likewise.schema.shipped import shipped_recipes
 from likewise.training.state import FitEvent
 
 if TYPE_CHECKING:
@@ -170,11 +171,10 @@ def train(
     overwrite: bool = False,
     tell: Callable[[str], None] = lambda line: None,
     emit: Callable[[FitEvent], None] = lambda event: None,
-) -> Any:
+) -> Answerer:
     """Train by a recipe (file or shipped name) or on a table of rated pairs (file, frame, dataset, list).
 
-    What comes back answers: a Predictor, or a Classifier where labels are texts. Without `output` the model
-    stays in memory. `relations` say what a table rates, one or several: "similarity:0..5", "verdict:classes".
+    What comes back answers, as what `likewise.load` gives does. Without `output` the model stays in memory. `relations` say what a table rates, one or several: "similarity:0..5", "verdict:classes".
     `overrides` are recipe paths: {"stage.0.learning_rate": 3e-5}.
     `encoder` replaces the recipe's: a name, or for stages over a frozen encoder any function texts → N×d.
     """
@@ -189,6 +189,7 @@ def train(
         overrides=overrides,
         seed=seed,
         data_dir=data_dir,
+        tell=tell,
     )
     context = RunContext(
         data_dir=None if data_dir is None else Path(data_dir),
@@ -208,11 +209,11 @@ def _function(encoder: Any, recipe: Recipe) -> TextFunction | None:
     """An encoder that is a function; whatever would be ignored is refused, a trained model among it."""
     if encoder is None:
         return None
-    reads = not any(isinstance(s, JointStageSpec | InjectStageSpec | LabelStageSpec) for s in recipe.stage)
-    if callable(encoder) and not hasattr(encoder, "parameters") and reads:
+    takes = all(stage.takes_functions for stage in recipe.stage)
+    if callable(encoder) and not hasattr(encoder, "parameters") and takes:
         function: TextFunction = encoder
         return function
-    remedy = "give its name: a folder, a hub id" + (", or a function texts → N×d" if reads else "")
+    remedy = "give its name: a folder, a hub id" + (", or a function texts → N×d" if takes else "")
     raise UsageError(f"encoder is a {type(encoder).__name__}; {remedy}")
 
 
@@ -227,52 +228,42 @@ def make_recipe(
     overrides: Overrides = (),
     seed: int | None = None,
     data_dir: str | os.PathLike[str] | None = None,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> tuple[Recipe, dict[str, object]]:
     """The recipe that `train` would run, and the in-memory tables its entries name."""
     tables: dict[str, object] = {}
-    folder = None if data_dir is None else Path(data_dir)
-    relations = [relations] if isinstance(relations, str) else relations
     changes = dict(overrides) if isinstance(overrides, Mapping) else dict(map(parse_override, overrides))
     if seed is not None:
         changes["seed"] = seed
-    named = data if data is None or isinstance(data, str) else _remember(data, tables)
+
+    def own(table: Any) -> OwnTable:
+        name = table if isinstance(table, str) else _remember(table, tables)
+        return open_own_table(
+            tables.get(name, name),
+            name=name,
+            declared=[relations] if isinstance(relations, str) else relations,
+            text_a=text_a,
+            text_b=text_b,
+            data_dir=None if data_dir is None else Path(data_dir),
+        )
+
     if isinstance(source, str | os.PathLike) and is_recipe(os.fspath(source)):
         document, where = named_document(os.fspath(source))
-        kind = kind_of_stage(document)
-        if named is not None and kind == "joint":
-            document = with_own_task(
-                document,
-                tables.get(named, named),
-                name=named,
-                declared=relations,
-                texts=(text_a, text_b),
-                data_dir=folder,
-            )
-            return recipe_from(document, where, overrides=changes, encoder=encoder), tables
-        if named is not None and kind == "inject" and not relations:
-            document = with_own_paraphrases(
-                document, tables.get(named, named), name=named, texts=(text_a, text_b)
-            )
-            return recipe_from(document, where, overrides=changes, encoder=encoder), tables
-        if relations or text_a or text_b:
+        if data is not None:
+            document = with_own_table(document, where, own(data), tell=tell)
+        elif relations or text_a or text_b:
             raise UsageError(
-                "--relation, --text-a and --text-b describe a table; a recipe names them in its data entries"
+                "--relation, --text-a and --text-b describe a table of yours (--data FILE); "
+                "a recipe names those of its own in its data entries"
             )
-        return recipe_from(document, where, overrides=changes, encoder=encoder, data=named), tables
+        return recipe_from(document, where, overrides=changes, encoder=encoder), tables
     if data is not None:
         raise UsageError(
             "--data replaces a recipe's training data; here the first argument already is the data"
         )
-    name = os.fspath(source) if isinstance(source, str | os.PathLike) else _remember(source, tables)
-    document = infer_document(
-        tables.get(name, name),
-        name=name,
-        declared=relations,
-        text_a=text_a,
-        text_b=text_b,
-        data_dir=folder,
-    )
-    return recipe_from(document, f"recipe for {name}", overrides=changes, encoder=encoder), tables
+    table = own(os.fspath(source) if isinstance(source, str | os.PathLike) else source)
+    document = recipe_for_table(table)
+    return recipe_from(document, f"recipe for {table.name}", overrides=changes, encoder=encoder), tables
 
 
 def is_recipe(name: str) -> bool:
@@ -322,9 +313,6 @@ def update(
     data and a share `rehearse` of the old rows) or cold (everything again). `overrides` are keys of the last
     stage: {"epochs": 3, "freeze": ["encoder"]}.
     """
-    from likewise.folders import document_of
-    from likewise.registry import family_name
-
     context = RunContext(
         data_dir=None if data_dir is None else Path(data_dir),
         device=device,
@@ -332,27 +320,14 @@ def update(
         tell=tell,
         emit=emit,
     )
-    shared: dict[str, Any] = {
-        "mode": mode,
-        "context": context,
-        "rehearse": rehearse,
-        "overrides": overrides,
-        "overwrite": overwrite,
-    }
-    name, source, kind = (
+    source = None if data is None else os.fspath(data)
+    return update_model(
         os.fspath(model),
-        None if data is None else os.fspath(data),
-        family_name(document_of(model) or {}) or "raw",
+        Addition(task, source, text, text_a, text_b, column, labels, describe, scale),
+        Path(output),
+        mode=mode,
+        context=context,
+        rehearse=rehearse,
+        overrides=overrides,
+        overwrite=overwrite,
     )
-    if kind == "joint":
-        raise UsageError(f"{name} was fine-tuned on one relation: train another (likewise train finetune)")
-    if kind == "pairs" or (kind in ("raw", "injected") and describe is not None):
-        if labels is not None or text is not None:
-            raise UsageError(f"{name} answers pairs: describe the relation (--describe, --scale), not labels")
-        relation = NewRelation(task, describe or "", scale or "", source, text_a, text_b, column)
-        return add_relation(name, relation, Path(output), **shared)
-    if describe is not None or scale is not None:
-        raise UsageError(f"{name} classifies texts: name the labels of the task (--labels), not a scale")
-    if source is None:
-        raise UsageError(f"task {task!r} has no texts: name a file or a corpus that labels some")
-    return update_model(name, NewTask(task, source, text, column, labels), Path(output), **shared)

@@ -21,9 +21,9 @@ from safetensors.numpy import load_file
 import likewise
 from likewise.experiments.plan import Plan
 from likewise.experiments.schema import read_experiment
-from likewise.recipes.context import RunContext
+from likewise.kinds.context import RunContext
 from likewise.recipes.run import dry_run, run_recipe
-from likewise.recipes.schema import parse_recipe
+from likewise.schema.recipe import parse_recipe
 from tests.frozen import sampling, worlds
 
 HERE = Path(__file__).resolve().parent

@@ -14,9 +14,9 @@ from safetensors.torch import save_file
 def main() -> None:
     """Arguments: folder (with recipe.json) and the model folder's name."""
     from likewise import ranks
-    from likewise.recipes.context import RunContext
+    from likewise.kinds.context import RunContext
     from likewise.recipes.run import run_recipe
-    from likewise.recipes.schema import parse_recipe
+    from likewise.schema.recipe import parse_recipe
 
     torch.set_num_threads(1)
     folder = Path(sys.argv[1])

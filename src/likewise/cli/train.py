@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from likewise.evaluation.crosslingual import CrosslingualResult
     from likewise.evaluation.results import SuiteResult
     from likewise.predict import Answerer
-    from likewise.recipes.schema import Recipe
+    from likewise.schema.recipe import Recipe
 
 
 def train(
@@ -81,8 +81,8 @@ def train(
     quiet_libraries()
     from likewise.api import is_recipe, make_recipe
     from likewise.encoders.sentence import check_precision
-    from likewise.recipes.context import RunContext
-    from likewise.recipes.infer import recipe_toml
+    from likewise.kinds.context import RunContext
+    from likewise.recipes.own import recipe_toml
     from likewise.recipes.run import dry_run as plan
     from likewise.recipes.run import run_recipe
 

@@ -32,7 +32,8 @@ class OwnTable:
     and `named` are the text columns as the caller gave them. `rated` counts the rows with a rating of one of
     the relations, up to `most`. `rows` counts all rows; where relations were declared with their ranges or
     labels, it stops where `rated` does. Both are None for a corpus and for what `count_rows` does not count.
-    `guesses` are sentences for the user: labels that are not learnt, and scales that may be labels.
+    `guesses` are sentences for the user: labels that are not learnt, and scales that may be labels. `declared`
+    tells whether the caller named the relations.
     """
 
     name: str
@@ -45,6 +46,7 @@ class OwnTable:
     rated: int | None
     rows: int | None
     guesses: tuple[str, ...]
+    declared: bool = False
 
 
 def open_own_table(
@@ -66,7 +68,8 @@ def open_own_table(
     opened = open_source(source, data_dir=data_dir)
     table, corpus = opened.table, opened.corpus
     texts = opened.find_texts(text_a, text_b, pairs=pairs, name=name if corpus is None else None)
-    made = OwnTable(name, source, corpus, table.columns, texts, (text_a, text_b), (), None, None, ())
+    named = (text_a, text_b)
+    made = OwnTable(name, source, corpus, table.columns, texts, named, (), None, None, (), bool(declared))
     if corpus is not None and not declared:
         return replace(made, relations=corpus.relations)
     forms = opened.find_forms(declared)

@@ -5,46 +5,45 @@ Settings that add the same task to the same training share the model before it: 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
 
 from filelock import FileLock
 
+from likewise.data.filecache import content_key
 from likewise.errors import Problem, RecipeError
 from likewise.experiments.parts import learnt, only
 from likewise.experiments.schema import Added
-from likewise.predict import load_classifier
-from likewise.recipes.context import RunContext
-from likewise.recipes.labels import label_stages
+from likewise.kinds.building import build_relations
+from likewise.kinds.context import RunContext
+from likewise.predict import load
 from likewise.recipes.run import RunReport, run_recipe
-from likewise.recipes.schema import Recipe
-from likewise.recipes.stages import stage_relations
-from likewise.recipes.update import add_labels, train_on
+from likewise.recipes.update import extend, train_on
+from likewise.schema.recipe import Recipe
+
+# What an experiment says of a hot update stands in its file, so nothing is chosen for it.
+_FIXED = ("learning_rate", "average", "batch_size", "epochs")
 
 
 def run_with_added(recipe: Recipe, added: Added, models: Path, *, context: RunContext) -> RunReport:
     """Train the recipe without a task, then add it; models before the update are kept in `models`."""
     _check(recipe, added)
     old = only(recipe, [name for name in learnt(recipe) if name != added.task])
-    classifier = load_classifier(
-        _trained(old, models, context), device=context.device, precision=context.precision
-    )
-    stages = list(classifier.about["stages"])
+    answerer = load(_trained(old, models, context), device=context.device, precision=context.precision)
+    stages = list(answerer.about["stages"])
     if added.mode != "before":
-        relation = stage_relations(recipe, label_stages(recipe)[-1][1])[added.task]
-        add_labels(classifier, relation)
+        relation = build_relations(recipe)[added.task]
+        extend(answerer, relation, context)
         if added.mode == "hot":
             own = _changed(only(recipe, [added.task]), added)
-            trained = train_on(classifier, relation, own, old, rehearse=added.rehearse, context=context)
+            trained = train_on(
+                answerer, relation, own, old, rehearse=added.rehearse, fixed=_FIXED, context=context
+            )
             stages.append(dict(trained.report))
-    return RunReport(None, stages, classifier)
+    return RunReport(None, stages, answerer)
 
 
 def _check(recipe: Recipe, added: Added) -> None:
     tasks = learnt(recipe)
-    if not label_stages(recipe):
-        raise RecipeError([Problem(recipe.name, "learns no labels: a task cannot be added", "drop add")])
     if added.task not in tasks or len(tasks) < 2:
         found = f"{added.task!r} is not one of several tasks: {', '.join(tasks)}"
         raise RecipeError([Problem(f"{recipe.name}: add", found, "name a task of the recipe")])
@@ -52,10 +51,8 @@ def _check(recipe: Recipe, added: Added) -> None:
 
 def _trained(old: Recipe, models: Path, context: RunContext) -> Path:
     """The model without the task, trained by whoever comes first."""
-    document = json.dumps(
-        [old.model_dump(mode="json", exclude_defaults=True), context.precision], sort_keys=True
-    )
-    folder = models / f"{old.name}-{hashlib.sha256(document.encode()).hexdigest()[:12]}"
+    key = content_key(old.model_dump(mode="json", exclude_defaults=True), context.precision, length=12)
+    folder = models / f"{old.name}-{key}"
     models.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if not folder.exists():

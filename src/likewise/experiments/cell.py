@@ -66,9 +66,9 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     import torch
 
     from likewise.experiments.added import run_with_added
-    from likewise.recipes.context import RunContext
+    from likewise.kinds.context import RunContext
     from likewise.recipes.run import run_recipe, untrained
-    from likewise.recipes.schema import parse_recipe
+    from likewise.schema.recipe import parse_recipe
     from likewise.versions import versions
 
     target = folder / f"{cell.key}.json"

@@ -6,15 +6,7 @@ import itertools
 from collections.abc import Collection
 
 from likewise.errors import Problem, RecipeError
-from likewise.recipes.schema import Recipe
-from likewise.recipes.schema_stages import (
-    AnyStage,
-    JointStageSpec,
-    LabelStageSpec,
-    StageSpec,
-    TrainedStageSpec,
-)
-from likewise.recipes.stages import rating
+from likewise.schema.recipe import Recipe
 
 # 63 models per seed; every further relation doubles them.
 MOST_TASKS = 6
@@ -56,62 +48,18 @@ def only(recipe: Recipe, names: Collection[str]) -> Recipe:
     wanted = learnt(recipe)
     if set(wanted) <= set(names):
         return recipe
-    stages = tuple(_part(stage, names, wanted) for stage in recipe.stage)
-    used = {o.relation for stage in stages if isinstance(stage, StageSpec) for o in stage.objective}
-    used |= {task for stage in stages if isinstance(stage, LabelStageSpec) for task in stage.task}
-    used |= {stage.relation for stage in stages if isinstance(stage, JointStageSpec)}
+    stages = tuple(stage.only(names, wanted) for stage in recipe.stage)
+    used = {name for stage in stages for _, name in stage.named()}
+    used |= {name for stage in stages for name in stage.rates(recipe.relation) if not list(stage.named())}
     relations = {key: spec for key, spec in recipe.relation.items() if key in used}
     return recipe.model_copy(update={"stage": stages, "relation": relations})
 
 
 def with_fold(recipe: Recipe, fold: tuple[int, int]) -> Recipe:
     """The recipe whose last stage has part k of K of its training rows as dev, and trains on the rest."""
-    last = recipe.stage[-1]
-    if not isinstance(last, TrainedStageSpec):
-        found = f"a stage of kind {last.kind!r} has no folds"
-        raise RecipeError([Problem(recipe.name, found, "drop folds, or take a recipe of pairs or labels")])
-    held = last.model_copy(update={"fold": fold})
-    return recipe.model_copy(update={"stage": (*recipe.stage[:-1], held)})
+    return recipe.model_copy(update={"stage": (*recipe.stage[:-1], recipe.stage[-1].with_fold(fold))})
 
 
 def learnt(recipe: Recipe) -> list[str]:
     """The relations of the last stage, each once."""
-    last = recipe.stage[-1]
-    if isinstance(last, LabelStageSpec):
-        return list(last.task or recipe.relation)
-    if isinstance(last, JointStageSpec):
-        return [last.relation] if last.relation else list(recipe.relation)
-    objectives = last.objective if isinstance(last, StageSpec) else ()
-    return list(dict.fromkeys(objective.relation for objective in objectives))
-
-
-def _part(stage: AnyStage, names: Collection[str], wanted: Collection[str]) -> AnyStage:
-    if isinstance(stage, LabelStageSpec):
-        return _some_tasks(stage, names, wanted)
-    if isinstance(stage, JointStageSpec):
-        [name] = names
-        return stage.model_copy(
-            update={"relation": name, "data": rating(stage.data, names), "dev": rating(stage.dev, names)}
-        )
-    if not isinstance(stage, StageSpec) or not any(o.relation in names for o in stage.objective):
-        return stage
-    kept = tuple(o for o in stage.objective if o.relation in names or o.relation not in wanted)
-    if len(kept) > 1:
-        return stage.model_copy(update={"objective": kept})
-    # A weight is a share against the others; alone it would only rescale the loss.
-    alone = kept[0].model_copy(update={"weight": 1.0})
-    return stage.model_copy(update={"objective": (alone,), "schedule": "single"})
-
-
-def _some_tasks(stage: LabelStageSpec, names: Collection[str], wanted: Collection[str]) -> LabelStageSpec:
-    """Some tasks, and of the data what may label them."""
-    tasks = tuple(name for name in wanted if name in names)
-    weights = {name: weight for name, weight in stage.weights.items() if len(tasks) > 1 and name in tasks}
-    return stage.model_copy(
-        update={
-            "task": tasks,
-            "weights": weights,
-            "data": rating(stage.data, names),
-            "dev": rating(stage.dev, names),
-        }
-    )
+    return list(recipe.stage[-1].answers(recipe.relation))

@@ -14,7 +14,7 @@ from likewise.experiments.rows import Row, make_row, whole
 from likewise.experiments.schema import Experiment, Setting, Start
 from likewise.experiments.summary import ExperimentResult
 from likewise.recipes.reading import named_document, recipe_from
-from likewise.recipes.schema import Recipe
+from likewise.schema.recipe import Recipe
 
 Read = Callable[[Cell], dict[str, Any]]
 

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from likewise.errors import UsageError
 from likewise.kinds.building import build_relations, build_settings
 from likewise.kinds.context import RunContext
 from likewise.records import Record, Relation
 from likewise.registry import find_kind, resolve_class
-from likewise.schema.base import Stage
+from likewise.schema.base import OptimisedStage, Stage
 from likewise.schema.recipe import Recipe
 from likewise.wording import counted
 
@@ -43,6 +43,7 @@ class Job(Generic[S]):
     number: int
     stage: S
     context: RunContext
+    name: str = ""
 
     @cached_property
     def relations(self) -> dict[str, Relation]:
@@ -53,13 +54,13 @@ class Job(Generic[S]):
     @property
     def title(self) -> str:
         """What reports and cards call the stage."""
-        return self.stage.name or f"stage {self.number}"
+        return self.name or self.stage.name or f"stage {self.number}"
 
     def settings(self) -> FitSettings:
         """The optimisation of the stage in this run."""
-        context = self.context
+        context, stage = self.context, cast(OptimisedStage, self.stage)
         return build_settings(
-            self.stage,
+            stage,
             seed=self.recipe.seed,
             device=context.device,
             precision=context.precision,
@@ -133,7 +134,9 @@ class Plan:
 class Place(Protocol):
     """Where a stage keeps its checkpoints (`recipes.runfiles`)."""
 
-    resumable: bool
+    @property
+    def resumable(self) -> bool:
+        """Whether a run that is stopped can go on."""
 
     def options(self, number: int) -> dict[str, Any]:
         """`run` and `resume`, as `training.fit` takes them."""
@@ -172,6 +175,9 @@ class Runner(Protocol[S]):
     def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
         """The rows of what is added, and those of the old ones with these numbers."""
 
+    def scorer(self, job: Job[S], sets: Sequence[DevSet]) -> Callable[[Any], dict[str, float]]:
+        """Dev numbers of a model, and their mean as `score`."""
+
 
 class BaseRunner(Generic[S]):
     """What most kinds share."""
@@ -190,6 +196,14 @@ class BaseRunner(Generic[S]):
     def settings_for(self, job: Job[S], rows: int, *, rehearsed: bool, fixed: Sequence[str]) -> S:
         """The recipe's own."""
         return job.stage
+
+    def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
+        """Refuse: nothing can be added to what this kind trains."""
+        raise UsageError("nothing can be added to this model: train one that learns both")
+
+    def scorer(self, job: Job[S], sets: Sequence[DevSet]) -> Callable[[Any], dict[str, float]]:
+        """Refuse: this kind is measured only while it trains."""
+        raise UsageError(f"a stage of kind {job.stage.kind!r} has no dev rows to be measured on")
 
 
 def runner_of(stage: Stage) -> Runner[Any]:
@@ -237,4 +251,3 @@ def run_options(job: Job[Any], place: Place) -> dict[str, Any]:
         "resumable": place.resumable,
         **place.options(job.number),
     }
-

@@ -46,7 +46,9 @@ class Measured:
 
 
 def dev_scorer(
-    answering: Callable[[Model], Answering], sets: Sequence[DevSet], measured: Callable[[Model], Sequence[Measured]]
+    answering: Callable[[Model], Answering],
+    sets: Sequence[DevSet],
+    measured: Callable[[Model], Sequence[Measured]],
 ) -> Callable[[Model], dict[str, float]]:
     """A function of the model that gives every dev number, and their mean as `score`.
 
@@ -70,9 +72,7 @@ def dev_scorer(
     return evaluate
 
 
-def set_numbers(
-    sets: Sequence[DevSet], answers: Mapping[Measured, Numbers | list[str]]
-) -> dict[str, float]:
+def set_numbers(sets: Sequence[DevSet], answers: Mapping[Measured, Numbers | list[str]]) -> dict[str, float]:
     """Each relation's number on each dev set, where it has one; answers are of all sets' rows in order."""
     numbers: dict[str, float] = {}
     start = 0
@@ -92,7 +92,8 @@ def set_numbers(
 def with_score(numbers: Mapping[str, float]) -> dict[str, float]:
     """The numbers, and before them their mean as `score`; those that are better when low count negative."""
     signs = [
-        value if get_metric(name.split(" ")[0]).higher_is_better else -value for name, value in numbers.items()
+        value if get_metric(name.split(" ")[0]).higher_is_better else -value
+        for name, value in numbers.items()
     ]
     if not signs:
         raise DataError("no dev row has a value of what is learnt; give other dev rows")

@@ -27,11 +27,11 @@ from likewise.data import write_json_aside
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.vectors import encode_texts
 from likewise.errors import UsageError
+from likewise.kinds.pair_steps import RatedPairs
 from likewise.methods.pairs import Objective, PairModel
 from likewise.records import Record
 from likewise.training.callbacks import Evaluate
 from likewise.training.checkpoints import save_weights
-from likewise.kinds.pair_steps import RatedPairs
 from likewise.training.settings import FitSettings
 from likewise.training.state import FitEvent, FitReport, finished_report
 

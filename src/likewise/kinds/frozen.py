@@ -21,7 +21,7 @@ from likewise.data.parallel import ParallelText
 from likewise.encoders.cache import EmbeddingCache, Identity, identify, remembered_identity
 from likewise.encoders.sentence import with_layers
 from likewise.encoders.vectors import Vectors
-from likewise.errors import DataError, UsageError
+from likewise.errors import DataError
 from likewise.heads import CosineHead
 from likewise.kinds.base import (
     BaseRunner,
@@ -196,10 +196,6 @@ class VectorRunner(BaseRunner[V]):
         """The encoder as it is, on the relation's scale."""
         frozen = _begin(job, former.encoder)
         return settled_model(frozen, (), precision=job.context.precision)
-
-    def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
-        """Nothing is added to layers over a frozen encoder."""
-        raise UsageError("a model that grew on a frozen encoder cannot be given another relation")
 
 
 class ParallelRunner(VectorRunner[ParallelStage]):
@@ -378,7 +374,9 @@ def _count_translations(parallel: Sequence[ParallelText]) -> str:
 
 def _course(job: Job[Any]) -> str:
     stage = job.stage
-    return f"at most {counted(stage.epochs, 'epoch')}, Adam at {stage.learning_rate:g}, seed {job.recipe.seed}"
+    return (
+        f"at most {counted(stage.epochs, 'epoch')}, Adam at {stage.learning_rate:g}, seed {job.recipe.seed}"
+    )
 
 
 def parallel_vectors(

@@ -6,15 +6,18 @@ Links are kept on disk beside vectors: another run over the same pairs and align
 from __future__ import annotations
 
 import math
+from functools import partial
+from pathlib import Path
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from likewise.data.filecache import FileCache, content_key
 from likewise.data.links import LinkedPair, read_links, write_links
 from likewise.data.paraphrases import read_paraphrases
 from likewise.data.splits import FEWEST_TO_SPLIT, split_rows
 from likewise.encoders.cache import identify
 from likewise.encoders.sentence import load_encoder
-from likewise.errors import DataError, UsageError
+from likewise.errors import DataError
 from likewise.kinds.base import (
     BaseRunner,
     Carried,
@@ -41,6 +44,9 @@ from likewise.wording import counted
 
 if TYPE_CHECKING:
     from likewise.training.sampler import Batches, Share
+
+# Links that were found before, by the pairs, the aligner and what finds phrases.
+_LINKS = FileCache("alignments", ".jsonl.gz")
 
 
 class InjectRunner(BaseRunner[InjectStage]):
@@ -130,10 +136,6 @@ class InjectRunner(BaseRunner[InjectStage]):
         by = sorted({pair.by for pair in pairs if pair.by})
         return stage_report(job, report, data, held_out=held_out, pairs_of=counts, aligned_by=by)
 
-    def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
-        """Nothing is added to an encoder that was taught phrases."""
-        raise UsageError("an encoder that was taught phrases answers nothing that another relation could join")
-
 
 def _model(carried: Carried) -> InjectionModel:
     model: InjectionModel = carried.model()  # type: ignore[assignment]
@@ -208,10 +210,8 @@ def _linked(stage: InjectStage, pairs: Sequence[LinkedPair], context: RunContext
 
     encoder = load_encoder(stage.aligner, device=context.device)
     spans = phraser(stage.phraser, context.tell)
-    file = (
-        default_folder() / "alignments" / f"{_key(pairs, identify(encoder).fingerprint, spans.name)}.jsonl.gz"
-    )
-    if file.is_file():
+    key = _key(pairs, identify(encoder).fingerprint, spans.name)
+    if file := _LINKS.find(key):
         return list(read_links(file))
     by = f"likewise {versions()['likewise']}, {stage.aligner}"
     context.tell(f"  aligning {len(pairs):,} pairs by {stage.aligner}, spans by {spans.name}")
@@ -223,16 +223,19 @@ def _linked(stage: InjectStage, pairs: Sequence[LinkedPair], context: RunContext
         context.emit(FitEvent("align", done, len(pairs)))
 
     found = list(link_pairs(pairs, spans, Aligner(encoder), by=by, progress=progress))
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_links(file, found)
+    _LINKS.write(key, partial(_write_links, found))
     return found
+
+
+def _write_links(pairs: Sequence[LinkedPair], path: Path) -> None:
+    write_links(path, pairs)
 
 
 def _key(pairs: Sequence[LinkedPair], encoder: str, spans: str) -> str:
     from likewise.phrases.scoring import shipped
 
-    digest = hashlib.sha256(json.dumps([encoder, spans, repr(shipped())]).encode())
-    for pair in pairs:
-        given = [list(pair.words_a), [(link.a, link.b) for link in pair.links]] if pair.words_a else []
-        digest.update(json.dumps([pair.text_a, pair.text_b, given]).encode())
-    return digest.hexdigest()[:24]
+    texts = [
+        [p.text_a, p.text_b, [list(p.words_a), [(link.a, link.b) for link in p.links]] if p.words_a else []]
+        for p in pairs
+    ]
+    return content_key(encoder, spans, repr(shipped()), texts)

@@ -31,9 +31,10 @@ from likewise.kinds.context import RunContext
 from likewise.kinds.devscore import Measured, dev_scorer, tells_models_apart, warn_if_falling
 from likewise.kinds.leaks import LeakFilter
 from likewise.kinds.pair_steps import PairItem, PairSteps, idle_pair, row_lengths
-from likewise.kinds.reading import RatedSpec, merged, rated_data, read_rated
+from likewise.kinds.reading import RatedSpec, rated_data, read_rated
 from likewise.methods.joint import JointModel, load_joint
 from likewise.predict.joint import JointPredictor
+from likewise.predict.pairs import cosine_model
 from likewise.records import Record, Relation
 from likewise.schema.joint import JointStage
 from likewise.schema.parts import DataSpec
@@ -61,7 +62,9 @@ class JointRunner(BaseRunner[JointStage]):
             found = f"kind {job.recipe.encoder.kind!r} is no transformer, which alone reads two texts as one"
             raise RecipeError([Problem("encoder.kind", found, "name a checkpoint (encoder.name)")])
 
-    def verify(self, job: Job[JointStage], data: StageData, encoder: Callable[[], SentenceTransformer]) -> None:
+    def verify(
+        self, job: Job[JointStage], data: StageData, encoder: Callable[[], SentenceTransformer]
+    ) -> None:
         """It reads its checkpoint itself, as a classifier."""
 
     def read(self, job: Job[JointStage], shared: Shared) -> StageData:
@@ -136,11 +139,7 @@ class JointRunner(BaseRunner[JointStage]):
 
     def untrained(self, job: Job[JointStage], data: StageData, former: Carried) -> nn.Module:
         """The checkpoint as an encoder of texts, answering by the cosine: the head is not there yet."""
-        return former.model()
-
-    def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
-        """New rows and some of the old."""
-        return merged(fresh, known, again)
+        return cosine_model(former.encoder(), list(job.relations.values()))
 
 
 def _model(carried: Carried) -> JointModel:
@@ -217,7 +216,9 @@ def joint_batches(
     inputs = model.cut([record.texts for record in rated])
     targets = [model.target(record.values[model.relation.name]) for record in rated]
     steps = _steps(model, [len(one["input_ids"]) for one in inputs], settings, weights)
-    return Batches(len(inputs), steps.count(), steps.of_epoch, _JointCollate(model, inputs, targets), idle_pair)
+    return Batches(
+        len(inputs), steps.count(), steps.of_epoch, _JointCollate(model, inputs, targets), idle_pair
+    )
 
 
 def _check_rows(rated: Sequence[Record], model: JointModel) -> None:

@@ -53,7 +53,9 @@ class LabelsRunner(BaseRunner[LabelsStage]):
         """Labelled texts, one a row."""
         stage = job.stage
         leaks = LeakFilter(stage.filter_against, stage.allow_leak, job.context.data_dir, pairs=False)
-        wanted = RatedSpec(stage.data, stage.dev, leaks, stage.dev_share, stage.fold, pairs=lambda spec: False)
+        wanted = RatedSpec(
+            stage.data, stage.dev, leaks, stage.dev_share, stage.fold, pairs=lambda spec: False
+        )
         return read_stage(job, wanted)
 
     def verify(
@@ -95,7 +97,9 @@ class LabelsRunner(BaseRunner[LabelsStage]):
     def plan(self, job: Job[LabelsStage], data: StageData, carried: Carried) -> Plan:
         """Texts, tasks, steps; a form that learns nothing is named."""
         stage, model = job.stage, _model(carried)
-        texts = rows_by_task(data.rows.train, model.learnt, weights=data.rows.weights, max_words=model.max_words)
+        texts = rows_by_task(
+            data.rows.train, model.learnt, weights=data.rows.weights, max_words=model.max_words
+        )
         sizes = {task: [len(text) for text in part.texts] for task, part in texts.items()}
         tasks = "; ".join(f"{task.name} ({counted(len(task.labels), 'label')})" for task in model.tasks)
         warning = printed_form_warning(stage.matcher, stage.loss)
@@ -111,7 +115,7 @@ class LabelsRunner(BaseRunner[LabelsStage]):
         from likewise.training.fit import fit
 
         model, rows, options = _model(carried), data.rows, run_options(job, place)
-        options["evaluate"] = label_scorer(job, data.dev) if data.dev else None
+        options["evaluate"] = self.scorer(job, data.dev) if data.dev else None
 
         def prepare(share: Share) -> Batches:
             return label_batches(model, rows.train, options["settings"], share, weights=rows.weights)
@@ -134,11 +138,29 @@ class LabelsRunner(BaseRunner[LabelsStage]):
         so does whoever sets one.
         """
         stage = job.stage
-        if not rehearsed or job.recipe.encoder.kind != "pretrained" or {"learning_rate", "average"} & set(fixed):
+        if (
+            not rehearsed
+            or job.recipe.encoder.kind != "pretrained"
+            or {"learning_rate", "average"} & set(fixed)
+        ):
             return stage
         return stage.model_copy(
             update={"learning_rate": stage.learning_rate * _GENTLE_RATE, "average": _GENTLE_MEAN}
         )
+
+    def scorer(
+        self, job: Job[LabelsStage], sets: Sequence[DevSet]
+    ) -> Callable[[LabelModel], dict[str, float]]:
+        """Each task's accuracy on each dev set; tokens of dev texts are kept between two looks."""
+        kept: list[Classifier] = []
+
+        def answering(model: LabelModel) -> Classifier:
+            if not kept:
+                kept.append(Classifier(model, precision=job.context.precision, cache=10**9, keep_tokens=True))
+            kept[0].forget()
+            return kept[0]
+
+        return dev_scorer(answering, sets, lambda model: [Measured(task, "accuracy") for task in model.tasks])
 
     def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
         """New texts and some of the old."""
@@ -167,16 +189,3 @@ def check_label_texts(
             tell(note)
     if problems:
         raise RecipeError(problems)
-
-
-def label_scorer(job: Job[LabelsStage], sets: Sequence[DevSet]) -> Callable[[LabelModel], dict[str, float]]:
-    """Each task's accuracy on each dev set, and their mean; tokens of dev texts are kept between two looks."""
-    kept: list[Classifier] = []
-
-    def answering(model: LabelModel) -> Classifier:
-        if not kept:
-            kept.append(Classifier(model, precision=job.context.precision, cache=10**9, keep_tokens=True))
-        kept[0].forget()
-        return kept[0]
-
-    return dev_scorer(answering, sets, lambda model: [Measured(task, "accuracy") for task in model.tasks])

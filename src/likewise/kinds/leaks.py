@@ -1,7 +1,7 @@
 """Leak filters: rows that stand in evaluation sets are dropped, by pair or by side, and one line says how many.
 
-    LeakFilter   rated or labelled rows whose pair (or text) stands in an evaluation set of its kind
-    SideFilter   pairs without ratings, paraphrases and translations, that have one side in an evaluation set
+LeakFilter   rated or labelled rows whose pair (or text) stands in an evaluation set of its kind
+SideFilter   pairs without ratings, paraphrases and translations, that have one side in an evaluation set
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class LeakFilter:
                 notes.append(f"LEAK LET IN: {found}")
                 kept = part
             else:
-                notes.append(leak_line(spec.source, kept=len(kept), total=len(part), others=f"stand in {names}"))
+                notes.append(
+                    leak_line(spec.source, kept=len(kept), total=len(part), others=f"stand in {names}")
+                )
             kept_train.append((spec, kept))
         kept_dev = []
         for spec, part in dev:

@@ -32,11 +32,13 @@ from likewise.kinds.pair_steps import PairSteps, learnt_names, pair_batches, row
 from likewise.kinds.reading import RatedRows, RatedSpec, merged, read_stage
 from likewise.losses import LOSSES
 from likewise.methods.pairs import PairModel
-from likewise.predict.pairs import Predictor
+from likewise.predict.pairs import Predictor, cosine_model
 from likewise.schema.pairs import PairsStage, settings_for_few
 from likewise.wording import counted
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from likewise.training.sampler import Batches, Share
 
 _EXACT = "exact"
@@ -95,7 +97,9 @@ class PairsRunner(BaseRunner[PairsStage]):
     def _course(self, job: Job[PairsStage], model: PairModel, rows: RatedRows) -> str:
         stage = job.stage
         if stage.optimiser == _EXACT:
-            unused = [key for key in _UNUSED_WHEN_SOLVED if key in stage.model_fields_set and _differs(stage, key)]
+            unused = [
+                key for key in _UNUSED_WHEN_SOLVED if key in stage.model_fields_set and _differs(stage, key)
+            ]
             without = f"; not used: {', '.join(unused)}" if unused else ""
             return f"linear heads solved exactly, the encoder stays as it is{without}"
         settings = job.settings()
@@ -110,7 +114,7 @@ class PairsRunner(BaseRunner[PairsStage]):
 
         stage, model, rows = job.stage, _model(carried), data.rows
         options = run_options(job, place)
-        options["evaluate"] = pair_scorer(job, data.dev) if data.dev else None
+        options["evaluate"] = self.scorer(job, data.dev) if data.dev else None
         if stage.optimiser == _EXACT:
             options.pop("resumable")
             report = fit_exact(model, rows.train, **options)
@@ -118,12 +122,18 @@ class PairsRunner(BaseRunner[PairsStage]):
 
             def prepare(share: Share) -> Batches:
                 settings = options["settings"]
-                return pair_batches(model, rows.train, settings, share, weights=rows.weights, groups=rows.groups)
+                return pair_batches(
+                    model, rows.train, settings, share, weights=rows.weights, groups=rows.groups
+                )
 
             report = fit(model, prepare, **options)
         warn_if_falling(report.best_value, model.relations)
         settle_cosines(model, data.dev, precision=job.context.precision)
         return stage_report(job, report, data)
+
+    def untrained(self, job: Job[PairsStage], data: StageData, former: Carried) -> nn.Module:
+        """The encoder as it is, on every relation by the cosine."""
+        return cosine_model(former.encoder(), list(job.relations.values()))
 
     def settings_for(
         self, job: Job[PairsStage], rows: int, *, rehearsed: bool, fixed: Sequence[str]
@@ -133,6 +143,22 @@ class PairsRunner(BaseRunner[PairsStage]):
         stage = job.stage.model_copy(update=few)
         job.context.tell(f"{stage.epochs:g} epochs in batches of {stage.batch_size}")
         return stage
+
+    def scorer(self, job: Job[PairsStage], sets: Sequence[DevSet]) -> Callable[[PairModel], dict[str, float]]:
+        """Each relation's metric on each dev set; tokens of dev texts are kept between two looks.
+
+        Where heads are solved over an encoder that stays as it is, so are their vectors.
+        """
+        kept: list[Predictor] = []
+
+        def answering(model: PairModel) -> Predictor:
+            if not kept:
+                kept.append(Predictor(model, precision=job.context.precision, cache=10**9, keep_tokens=True))
+            elif job.stage.optimiser != _EXACT:
+                kept[0].forget()
+            return kept[0]
+
+        return dev_scorer(answering, sets, lambda model: _measured(job.stage, model))
 
     def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
         """New rows and some of the old."""
@@ -150,23 +176,6 @@ def _model(carried: Carried) -> PairModel:
 
 def _measured(stage: PairsStage, model: PairModel) -> list[Measured]:
     return [Measured(r, stage.select_metric or r.metric, stage.select_source) for r in model.relations]
-
-
-def pair_scorer(job: Job[PairsStage], sets: Sequence[DevSet]) -> Callable[[PairModel], dict[str, float]]:
-    """Dev numbers of a model of pairs; tokens of dev texts are kept between two looks.
-
-    Where heads are solved over an encoder that stays as it is, so are their vectors.
-    """
-    kept: list[Predictor] = []
-
-    def answering(model: PairModel) -> Predictor:
-        if not kept:
-            kept.append(Predictor(model, precision=job.context.precision, cache=10**9, keep_tokens=True))
-        elif job.stage.optimiser != _EXACT:
-            kept[0].forget()
-        return kept[0]
-
-    return dev_scorer(answering, sets, lambda model: _measured(job.stage, model))
 
 
 def settle_cosines(model: PairModel, sets: Sequence[DevSet], *, precision: str = "fp32") -> None:

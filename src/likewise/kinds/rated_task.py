@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from likewise.losses import Loss
 from likewise.kinds.parallel_task import ParallelVectors
+from likewise.losses import Loss
 
 Rows = NDArray[np.int64]
 

@@ -35,9 +35,11 @@ def load_source(
     text a row.
     """
     source: object = (tables or {}).get(spec.source, spec.source)
-    stored = stored_relations(spec, source, relations, tell)
+    # A table is opened once: whoever reads its columns hands it on to whoever reads its rows.
+    opened = source if find_named_corpus(source) else open_table(source)
+    stored = stored_relations(spec, opened, relations, tell)
     records = load(
-        source,
+        opened,
         relations=list(stored.values()),
         text_a=spec.text_a,
         text_b=spec.text_b,

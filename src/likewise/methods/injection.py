@@ -133,8 +133,8 @@ class InjectionModel(nn.Module):
             held = anchored(vectors, anchors, first, first + len(sentence_labels))
             losses.append(self.anchor * held * row_weight)
         # A batch without any phrase still owes a gradient to processes that train side by side.
-        idle = 0.0 * torch.stack([p.sum() for p in self.heads.parameters()]).sum()
-        return {"loss": torch.stack([*losses, idle]).sum(), **found}
+        nothing = 0.0 * torch.stack([p.sum() for p in self.heads.parameters()]).sum()
+        return {"loss": torch.stack([*losses, nothing]).sum(), **found}
 
     def _weights(
         self, idle: bool, phrases: Tensor, sentences: Tensor, *, like: Tensor

@@ -155,6 +155,14 @@ def raw_model(encoder: SentenceTransformer) -> PairModel:
     return PairModel(encoder, [Objective(RAW_RELATION, "cosine", "mse", floor=-1.0)]).eval()
 
 
+def cosine_model(encoder: SentenceTransformer, relations: Sequence[Relation]) -> PairModel:
+    """An encoder as it is, answering by the cosine each relation that is a number; one of its own if none is."""
+    numbers = [relation for relation in relations if relation.kind != "classes"]
+    if not numbers:
+        return raw_model(encoder)
+    return PairModel(encoder, [Objective(relation, "cosine", "mse") for relation in numbers]).eval()
+
+
 class PairsFamily(BaseFamily):
     """Models of pairs: an encoder that SentenceTransformer loads, heads beside it."""
 

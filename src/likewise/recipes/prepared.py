@@ -8,77 +8,70 @@ is the user's alone (mode 700), and `likewise cache clear` removes it.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
 import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from likewise import ranks
-from likewise.data.aside import write_text_aside
 from likewise.data.corpora import DATA_VARIABLE
+from likewise.data.filecache import FileCache, content_key
 from likewise.data.opened import unchanged, watching
 from likewise.data.parallel import ParallelText
 from likewise.data.parallel.reading import ReadReport
-from likewise.encoders.cache import default_folder
-from likewise.recipes.devscore import DevSet
-from likewise.recipes.schema import Recipe
-from likewise.recipes.schema_stages import VectorStageSpec
-from likewise.recipes.stages import StageData, load_stages, stage_relations
+from likewise.kinds.base import DevSet, Job, Shared, StageData, runner_of
+from likewise.kinds.context import RunContext
+from likewise.kinds.reading import RatedRows, rated_data
 from likewise.records import Record
+from likewise.schema.recipe import Recipe
 from likewise.versions import versions
 
-if TYPE_CHECKING:
-    from likewise.recipes.context import RunContext
-
-_FORMAT = 1
+_FORMAT = 2
 # Reading that is quicker than this is not worth a file.
 WORTH_SECONDS = 1.0
-# Kept files at most; the oldest go.
-_KEPT = 16
-# What of a stage decides its rows.
-_ROWS = (
-    "kind",
-    "relation",
-    "objective",
-    "data",
-    "dev",
-    "dev_share",
-    "fold",
-    "parallel",
-    "filter_against",
-    "allow_leak",
-)
+# The newest files are kept; the oldest go.
+_KEPT = FileCache("prepared", ".json", keep=16)
 
 
-def prepared_stages(recipe: Recipe, *, context: RunContext) -> list[StageData]:
+def prepared_stages(jobs: Sequence[Job[Any]]) -> list[StageData]:
     """The rows of every stage, as they were kept, or read and kept.
 
-    Only for recipes over a frozen encoder: others train for so long that reading does not matter, and texts
+    Only for recipes with a stage that says so: others train for so long that reading does not matter, and texts
     are not copied without need.
     """
-    if not any(isinstance(stage, VectorStageSpec) for stage in recipe.stage):
-        return load_stages(recipe, context=context)
-    file = default_folder() / "prepared" / f"{_key(recipe, context)}.json"
-    kept = None if context.tables else _find(file)
+    context = jobs[0].context
+    if not any(job.stage.reusable for job in jobs):
+        return read_stages(jobs)
+    key = _key(jobs[0].recipe, context)
+    kept = None if context.tables else _find(key)
     if kept is not None:
         for line in kept["told"]:
             context.tell(line)
-        return _restore(kept)
+        return _restore(jobs, kept)
     told: list[str] = []
     started = time.monotonic()
     with watching() as watch:
-        stages = load_stages(recipe, context=replace(context, tell=_both(context.tell, told)))
+        telling = replace(context, tell=_both(context.tell, told))
+        stages = read_stages([replace(job, context=telling) for job in jobs])
     slow = time.monotonic() - started > WORTH_SECONDS
     if slow and watch.complete and watch.files and ranks.is_first():
-        # Room on the disk is welcome, not needed.
-        with contextlib.suppress(OSError):
-            _keep(file, {"files": watch.files, "told": told, **_document(stages)})
+        document = {"files": watch.files, "told": told, **_document(stages)}
+        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+        _KEPT.write(key, lambda path: _write(path, text), optional=True)
     return stages
+
+
+def read_stages(jobs: Sequence[Job[Any]]) -> list[StageData]:
+    """The rows of every stage, read now; parallel text that several stages name is read once."""
+    shared = Shared()
+    return [runner_of(job.stage).read(job, shared) for job in jobs]
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf8")
 
 
 def _both(tell: Callable[[str], None], told: list[str]) -> Callable[[str], None]:
@@ -91,41 +84,26 @@ def _both(tell: Callable[[str], None], told: list[str]) -> Callable[[str], None]
 
 def _key(recipe: Recipe, context: RunContext) -> str:
     stages = [
-        [stage.model_dump(mode="json", include=set(_ROWS)), sorted(stage_relations(recipe, stage))]
+        [
+            stage.model_dump(mode="json", include={"kind", *stage.row_keys}),
+            sorted(stage.rates(recipe.relation)),
+        ]
         for stage in recipe.stage
     ]
     relations = {name: spec.model_dump(mode="json") for name, spec in recipe.relation.items()}
     home = str(context.data_dir or os.environ.get(DATA_VARIABLE, ""))
-    seed = recipe.seed if _draws(recipe) else None
-    parts = [_FORMAT, versions()["likewise"], stages, relations, recipe.hold_out, seed, home, os.getcwd()]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:24]
+    seed = recipe.seed if any(stage.draws_rows() for stage in recipe.stage) else None
+    version = versions()["likewise"]
+    return content_key(_FORMAT, version, stages, relations, recipe.hold_out, seed, home, os.getcwd())
 
 
-def _draws(recipe: Recipe) -> bool:
-    """Whether rows depend on the seed: a dev set split off, a fold, or noise."""
-    return any(
-        not getattr(stage, "dev", ())
-        or getattr(stage, "fold", None) is not None
-        or any(spec.noise for spec in getattr(stage, "data", ()))
-        for stage in recipe.stage
-    )
-
-
-def _find(file: Path) -> dict[str, Any] | None:
+def _find(key: str) -> dict[str, Any] | None:
+    file = _KEPT.find(key)
     try:
-        kept: dict[str, Any] = json.loads(file.read_text(encoding="utf8"))
+        kept: dict[str, Any] = {} if file is None else json.loads(file.read_text(encoding="utf8"))
         return kept if unchanged(kept["files"]) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None  # it is made again
-
-
-def _keep(file: Path, document: dict[str, Any]) -> None:
-    # Texts of the user's: nobody else on this machine is to read them.
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_text_aside(file, json.dumps(document, ensure_ascii=False, separators=(",", ":")))
-    newest = sorted(file.parent.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for old in newest[_KEPT:]:
-        old.unlink(missing_ok=True)
 
 
 class _Texts:
@@ -146,14 +124,14 @@ def _document(stages: Sequence[StageData]) -> dict[str, Any]:
 
     made = [
         {
-            "train": rows(stage.train),
-            "weights": stage.weights,
-            "groups": stage.groups,
+            "train": rows(stage.rows.train),
+            "weights": stage.rows.weights,
+            "groups": stage.rows.groups,
             "dev": [[entry.name, rows(entry.records)] for entry in stage.dev],
-            "leakage": stage.leakage,
+            "notes": stage.notes,
             "parallel": [
                 [text.name, text.language_a, text.language_b, texts(text.a), texts(text.b)]
-                for text in stage.parallel
+                for text in stage.rows.parallel
             ],
         }
         for stage in stages
@@ -161,7 +139,7 @@ def _document(stages: Sequence[StageData]) -> dict[str, Any]:
     return {"texts": list(texts.numbers), "stages": made}
 
 
-def _restore(kept: dict[str, Any]) -> list[StageData]:
+def _restore(jobs: Sequence[Job[Any]], kept: dict[str, Any]) -> list[StageData]:
     texts: list[str] = kept["texts"]
 
     def records(rows: Sequence[Sequence[Any]]) -> list[Record]:
@@ -182,13 +160,16 @@ def _restore(kept: dict[str, Any]) -> list[StageData]:
         return ParallelText(name, a, b, sides[0], sides[1], ReadReport(name, rows=len(first)))
 
     return [
-        StageData(
-            records(stage["train"]),
-            stage["weights"],
-            stage["groups"],
+        rated_data(
+            job,
+            RatedRows(
+                records(stage["train"]),
+                stage["weights"],
+                stage["groups"],
+                tuple(translations(*entry) for entry in stage["parallel"]),
+            ),
             tuple(DevSet(name, records(rows)) for name, rows in stage["dev"]),
-            stage["leakage"],
-            tuple(translations(*entry) for entry in stage["parallel"]),
+            stage["notes"],
         )
-        for stage in kept["stages"]
+        for job, stage in zip(jobs, kept["stages"], strict=True)
     ]

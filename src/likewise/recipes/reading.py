@@ -5,58 +5,34 @@ from __future__ import annotations
 import copy
 import tomllib
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from likewise.documents import parse_toml, read_toml
+from likewise.documents import read_toml
 from likewise.errors import Problem, RecipeError, UsageError
-from likewise.recipes.schema import Recipe, parse_recipe
-
-
-def shipped_recipes() -> list[str]:
-    """Names of the recipes that come with the package."""
-    folder = resources.files("likewise.recipes")
-    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
-
+from likewise.schema.recipe import Recipe, parse_recipe
+from likewise.schema.shipped import shipped_document, shipped_recipes
 
 # Overrides as text ("stage.0.learning_rate=3e-5") or as a mapping from path to value.
 Overrides = Sequence[str] | Mapping[str, Any]
 
 
-def read_recipe(
-    name: str, *, overrides: Overrides = (), encoder: str | None = None, data: str | None = None
-) -> Recipe:
-    """Read a recipe by shipped name or file, replace its encoder or data, apply overrides, validate."""
+def read_recipe(name: str, *, overrides: Overrides = (), encoder: str | None = None) -> Recipe:
+    """Read a recipe by shipped name or file, replace its encoder, apply overrides, validate."""
     document, where = named_document(name)
-    return recipe_from(document, where, overrides=overrides, encoder=encoder, data=data)
+    return recipe_from(document, where, overrides=overrides, encoder=encoder)
 
 
 def recipe_from(
-    document: dict[str, Any],
-    where: str,
-    *,
-    overrides: Overrides = (),
-    encoder: str | None = None,
-    data: str | None = None,
+    document: dict[str, Any], where: str, *, overrides: Overrides = (), encoder: str | None = None
 ) -> Recipe:
     """Validate a recipe that is already a mapping, after replacements and overrides."""
     if encoder is not None:
         document["encoder"] = {**_as_table(document.get("encoder")), "kind": "pretrained", "name": encoder}
-    if data is not None:
-        # The recipe's own dev sets, leak filter and evaluation belong to its own data.
-        document.pop("evaluation", None)
-        for stage in document.get("stage", [])[:1]:
-            stage |= {"data": [{"source": data}], "dev": [], "filter_against": []}
     changes = overrides if isinstance(overrides, Mapping) else dict(map(parse_override, overrides))
     for path, value in changes.items():
         set_value(document, path, value)
     return parse_recipe(document, where)
-
-
-def shipped_document(name: str) -> dict[str, Any]:
-    """The mapping of a shipped recipe."""
-    return named_document(name)[0]
 
 
 def _as_table(encoder: Any) -> dict[str, Any]:
@@ -82,9 +58,7 @@ def named_document(name: str) -> tuple[dict[str, Any], str]:
                 )
             ]
         )
-    return parse_toml(
-        resources.files("likewise.recipes").joinpath(f"{name}.toml").read_bytes(), name
-    ), f"recipe {name}"
+    return shipped_document(name), f"recipe {name}"
 
 
 def parse_override(override: str) -> tuple[str, Any]:

@@ -1,6 +1,7 @@
-"""Run a recipe: per stage data → leak filter → plan → fit → next stage; then save and evaluate.
+"""Run a recipe: read every stage, then start, plan and train them one after the other; then save.
 
-The run folder `OUTPUT.run/` holds checkpoints and is removed when the model folder is complete.
+There is one loop, and it knows no kinds: each stage's runner says how it is read, started and trained. The run folder
+`OUTPUT.run/` holds checkpoints and is removed when the model folder is complete.
 """
 
 from __future__ import annotations
@@ -14,40 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise import ranks
-from likewise.methods.label_embedding import LabelModel
-from likewise.predict import Answerer
+from likewise.kinds.base import Carried, Job, StageData, runner_of
+from likewise.kinds.context import RunContext
+from likewise.kinds.starting import start_encoder
+from likewise.predict import Answerer, raw_model
 from likewise.predict.families import Running, answerer_of
-from likewise.recipes.build import build_objectives
-from likewise.recipes.context import RunContext
-from likewise.recipes.devscore import check_dev
-from likewise.recipes.injection import injection_plan_lines, run_injection, start_injection
-from likewise.recipes.joint import check_joint, joint_plan_lines, run_joint, start_joint
-from likewise.recipes.labels import (
-    check_label_stages,
-    check_label_texts,
-    label_stages,
-    run_labels,
-    start_label_model,
-)
-from likewise.recipes.pairs import (
-    check_trainable,
-    frozen_stages,
-    run_pairs,
-    settled_model,
-    start_frozen,
-    start_model,
-)
-from likewise.recipes.plans import frozen_plan_lines, label_plan_lines, plan_lines
 from likewise.recipes.prepared import prepared_stages
-from likewise.recipes.runfiles import Place, leaving_no_empty_run, open_run, run_folders
-from likewise.recipes.schema import Recipe
-from likewise.recipes.schema_stages import InjectStageSpec, JointStageSpec
-from likewise.recipes.stages import StageData, stage_relations
-from likewise.recipes.starting import pair_stages, start_encoder
+from likewise.recipes.runfiles import RunPlace, leaving_no_empty_run, open_run, run_folders
+from likewise.schema.recipe import Recipe
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import nn
+
+Jobs = Sequence[Job[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,45 +49,58 @@ def run_recipe(
     overwrite: bool = False,
 ) -> RunReport:
     """Train every stage and write the model folder; `output` None keeps the model in memory only."""
-    _check(recipe, context)
+    jobs = jobs_of(recipe, context)
+    _check(jobs, context)
     ranks.join(context.device)
     if output is None:
         with tempfile.TemporaryDirectory(prefix="likewise-run-") as own:
             work = Path(ranks.from_first(own)) / "run"
-            return _run_in(recipe, None, work, context, resume=False, overwrite=False)
+            return _run_in(jobs, None, work, resume=False, overwrite=False)
     folder, work = run_folders(Path(output), resume=resume, overwrite=overwrite)
-    return _run_in(recipe, folder, work, context, resume=resume, overwrite=overwrite)
+    return _run_in(jobs, folder, work, resume=resume, overwrite=overwrite)
 
 
-def _check(recipe: Recipe, context: RunContext) -> None:
+def jobs_of(recipe: Recipe, context: RunContext) -> list[Job[Any]]:
+    """The stages of a recipe as jobs of a run."""
+    return [Job(recipe, number, stage, context) for number, stage in enumerate(recipe.stage)]
+
+
+def _check(jobs: Jobs, context: RunContext) -> None:
     """Refuse what cannot be trained, before anything is read."""
     if context.trackers:
         from likewise.training.fit import check_trackers
 
         check_trackers(context.trackers)
-    check_trainable(recipe, context)
-    if isinstance(recipe.stage[0], JointStageSpec):
-        check_joint(recipe)
+    for job in jobs:
+        runner_of(job.stage).check(job)
 
 
-def _run_in(
-    recipe: Recipe, folder: Path | None, work: Path, context: RunContext, *, resume: bool, overwrite: bool
-) -> RunReport:
-    stages = prepared_stages(recipe, context=context)
-    # Over cached vectors the encoder itself is not needed before the end.
+def _read(jobs: Jobs) -> tuple[list[StageData], Callable[[], SentenceTransformer]]:
+    """The rows of every stage, and the encoder they begin with, opened when it is first needed."""
+    recipe, context = jobs[0].recipe, jobs[0].context
+    stages = prepared_stages(jobs)
     open_encoder = cache(lambda: start_encoder(recipe, stages, context))
-    if not frozen_stages(recipe) and not isinstance(recipe.stage[0], JointStageSpec):
-        open_encoder()
-    if label_stages(recipe):
-        check_label_stages(recipe, open_encoder(), stages, tell=context.tell)
+    for job, data in zip(jobs, stages, strict=True):
+        runner_of(job.stage).verify(job, data, open_encoder)
+    return stages, open_encoder
+
+
+def _begin(open_encoder: Callable[[], SentenceTransformer]) -> Carried:
+    """What the first stage begins on: the recipe's encoder."""
+    return Carried("", open_encoder, lambda: raw_model(open_encoder()))
+
+
+def _run_in(jobs: Jobs, folder: Path | None, work: Path, *, resume: bool, overwrite: bool) -> RunReport:
+    recipe, context = jobs[0].recipe, jobs[0].context
+    stages, open_encoder = _read(jobs)
     ranks.wait()  # all have looked at the folders before the first one writes
     if ranks.is_first():
         open_run(work, recipe, resume=resume)
     ranks.wait()
     # A run in memory cannot be found again.
-    place = Place(work, resume=resume, resumable=folder is not None)
+    place = RunPlace(work, resume=resume, resumable=folder is not None, stages=stages)
     with leaving_no_empty_run(work):
-        model, reports = _run_stages(recipe, open_encoder, stages, place, context)
+        model, reports = _train(jobs, stages, _begin(open_encoder), place)
     about = {
         "recipe": recipe.model_dump(mode="json"),
         "method": recipe.method,
@@ -123,22 +117,18 @@ def _run_in(
     return RunReport(folder, reports, answerer_of(model, about, Running(precision=context.precision)))
 
 
-def _run_stages(
-    recipe: Recipe,
-    open_encoder: Callable[[], SentenceTransformer],
-    stages: Sequence[StageData],
-    place: Place,
-    context: RunContext,
+def _train(
+    jobs: Jobs, stages: Sequence[StageData], carried: Carried, place: RunPlace
 ) -> tuple[nn.Module, list[dict[str, Any]]]:
-    """Train by whatever kinds of stages a recipe has."""
-    first = recipe.stage[0]
-    if isinstance(first, JointStageSpec):
-        return run_joint(recipe, first, stages[0], place, context)
-    if isinstance(first, InjectStageSpec):
-        return run_injection(recipe, first, open_encoder(), stages[0], place, context)
-    if label_stages(recipe):
-        return run_labels(recipe, open_encoder(), stages, place, context)
-    return run_pairs(recipe, open_encoder, stages, place, context)
+    """Train the stages one after the other; each continues from what the one before it carries."""
+    reports = []
+    for job, data in zip(jobs, stages, strict=True):
+        runner = runner_of(job.stage)
+        carried = runner.start(job, data, carried)
+        for line in runner.plan(job, data, carried).lines(job):
+            job.context.tell(line)
+        reports.append(runner.fit(job, data, carried, place))
+    return carried.model(), reports
 
 
 def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
@@ -146,49 +136,22 @@ def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
 
     What a run would refuse is refused here, as far as that is known before the first step.
     """
-    _check(recipe, context)
-    lines: list[str] = []
-    stages = prepared_stages(recipe, context=context)
-    first = recipe.stage[0]
-    if isinstance(first, InjectStageSpec):
-        taught = start_injection(recipe, first, start_encoder(recipe, stages, context), stages[0])
-        return injection_plan_lines(0, first, taught, stages[0])
-    if isinstance(first, JointStageSpec):
-        model = start_joint(recipe, first, stages[0], device=context.device)
-        return joint_plan_lines(recipe, 0, first, model, stages[0])
-    for number, frozen_stage in frozen_stages(recipe):
-        lines += frozen_plan_lines(recipe, number, frozen_stage, stages[number])
-    if label_stages(recipe):
-        encoder = start_encoder(recipe, stages, context)
-        check_label_stages(recipe, encoder, stages, tell=context.tell)
-        labels = start_label_model(recipe, label_stages(recipe)[0][1], encoder)
-    for number, label_stage in label_stages(recipe):
-        labels.set_tasks(list(stage_relations(recipe, label_stage).values()), label_stage.weights)
-        lines += label_plan_lines(recipe, number, label_stage, labels, stages[number])
-    own = pair_stages(recipe)
-    if own:
-        pairs = start_model(recipe, start_encoder(recipe, stages, context), own[0][0])
-    for number, stage in own:
-        pairs.set_objectives(build_objectives(recipe, number))
-        if stages[number].dev:
-            check_dev(stage, stages[number].dev, pairs.relations)
-        lines += plan_lines(recipe, number, stage, pairs, stages[number])
+    jobs = jobs_of(recipe, context)
+    _check(jobs, context)
+    stages, open_encoder = _read(jobs)
+    carried, lines = _begin(open_encoder), []
+    for job, data in zip(jobs, stages, strict=True):
+        runner = runner_of(job.stage)
+        carried = runner.start(job, data, carried)
+        lines += runner.plan(job, data, carried).lines(job)
     return lines
 
 
 def untrained(recipe: Recipe, context: RunContext) -> RunReport:
-    """A recipe's encoder as it is, answering by the cosine."""
-    if label_stages(recipe):
-        encoder = start_encoder(recipe, prepared_stages(recipe, context=context), context)
-        stage = label_stages(recipe)[-1][1]
-        tasks = stage_relations(recipe, stage)
-        check_label_texts(tasks, encoder, tell=context.tell)
-        model = LabelModel(encoder, list(tasks.values()), matcher="cosine", max_words=stage.max_words)
-        return RunReport(
-            None, [], answerer_of(model, {"name": recipe.name}, Running(precision=context.precision))
-        )
-    frozen = start_frozen(recipe, cache(lambda: start_encoder(recipe, [], context)), context)
-    settled = settled_model(frozen, (), precision=context.precision)
-    return RunReport(
-        None, [], answerer_of(settled, {"name": recipe.name}, Running(precision=context.precision))
-    )
+    """What a recipe's last stage would answer if nothing were trained: the baseline that costs nothing."""
+    jobs = jobs_of(recipe, context)
+    stages = prepared_stages(jobs)
+    former = _begin(cache(lambda: start_encoder(recipe, stages, context)))
+    model = runner_of(jobs[-1].stage).untrained(jobs[-1], stages[-1], former)
+    about = {"name": recipe.name}
+    return RunReport(None, [], answerer_of(model, about, Running(precision=context.precision)))

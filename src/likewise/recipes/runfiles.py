@@ -2,68 +2,57 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from filelock import FileLock
 
 from likewise import ranks
 from likewise.data import write_text_aside
-from likewise.data.parallel import ParallelText
-from likewise.errors import UsageError
-from likewise.recipes.devscore import DevSet
-from likewise.recipes.schema import Recipe
-from likewise.recipes.stages import StageData
+from likewise.data.filecache import content_key
+from likewise.errors import LikewiseError, UsageError
+from likewise.kinds.base import Job, StageData
+from likewise.schema.recipe import Recipe, parse_recipe
 from likewise.training.checkpoints import complete_checkpoints
-from likewise.training.state import FitReport
-
-if TYPE_CHECKING:
-    from likewise.recipes.context import RunContext
 
 _RECIPE = "recipe.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a run keeps its checkpoints, and whether it goes on from some."""
+class RunPlace:
+    """Where a run keeps its checkpoints, whether it goes on from some, and which rows its stages have."""
 
     work: Path
     resume: bool
     resumable: bool
+    stages: Sequence[StageData] = ()
 
     def options(self, number: int) -> dict[str, Any]:
+        """`run` and `resume` of a stage, as `training.fit` takes them."""
         return {"run": self.work / f"stage-{number}", "resume": self.resume}
 
+    @contextmanager
+    def kept(self, job: Job[Any], encoder: str) -> Iterator[dict[str, Any]]:
+        """Where a stage leaves its files: with its run, or where others find them.
 
-@contextmanager
-def kept_stage(
-    recipe: Recipe,
-    stages: Sequence[StageData],
-    place: Place,
-    context: RunContext,
-    *,
-    encoder: str,
-) -> Iterator[dict[str, Any]]:
-    """Where the last of these stages leaves its files: with its run, or where others find them.
-
-    Others are those whose stages up to this one have the same keys, rows and encoder (its fingerprint).
-    Runs side by side that need the same stage wait for the first of them.
-    """
-    number = len(stages) - 1
-    if context.kept_stages is None:
-        yield {**place.options(number), "resumable": place.resumable}
-        return
-    context.kept_stages.mkdir(parents=True, exist_ok=True)
-    rows = [_row_prints(data) for data in stages]
-    folder = context.kept_stages / _begins_with(recipe, number, [context.precision, encoder, rows])
-    with FileLock(f"{folder}.lock"):
-        yield {"run": folder, "resume": True, "resumable": True}
+        Others are those whose stages up to this one have the same keys, rows and encoder (its fingerprint).
+        Runs side by side that need the same stage wait for the first of them.
+        """
+        context = job.context
+        if context.kept_stages is None:
+            yield {**self.options(job.number), "resumable": self.resumable}
+            return
+        context.kept_stages.mkdir(parents=True, exist_ok=True)
+        rows = [dict(data.prints) for data in self.stages[: job.number + 1]]
+        beside = [context.precision, encoder, rows]
+        folder = context.kept_stages / _begins_with(job.recipe, job.number, beside)
+        with FileLock(f"{folder}.lock"):
+            yield {"run": folder, "resume": True, "resumable": True}
 
 
 def _begins_with(recipe: Recipe, number: int, beside: Sequence[object]) -> str:
@@ -73,33 +62,7 @@ def _begins_with(recipe: Recipe, number: int, beside: Sequence[object]) -> str:
         mode="json", exclude={"name", "description", "evaluation"}, exclude_defaults=True
     )
     document["stage"] = document["stage"][: number + 1]
-    return hashlib.sha256(json.dumps([document, *beside], sort_keys=True).encode()).hexdigest()[:16]
-
-
-def stage_report(name: str, report: FitReport, data: StageData) -> dict[str, Any]:
-    """What a stage did, and on which rows."""
-    return {"name": name, **asdict(report), "leakage": data.leakage, "fingerprints": _row_prints(data)}
-
-
-def _row_prints(data: StageData) -> dict[str, str]:
-    prints = {entry.name: _fingerprint(entry) for entry in (DevSet("train", data.train), *data.dev)}
-    if data.paraphrases:
-        prints["paraphrases"] = _texts_fingerprint([(one.text_a, one.text_b) for one in data.paraphrases])
-    return prints | {text.name: _texts_fingerprint(text) for text in data.parallel}
-
-
-def _texts_fingerprint(pairs: ParallelText | Sequence[tuple[str, str]]) -> str:
-    digest = hashlib.sha256()
-    for pair in pairs:
-        digest.update(json.dumps(pair, ensure_ascii=False).encode("utf8"))
-    return f"{len(pairs)} rows sha256:{digest.hexdigest()[:16]}"
-
-
-def _fingerprint(entry: DevSet) -> str:
-    digest = hashlib.sha256()
-    for record in entry.records:
-        digest.update(json.dumps([record.texts, dict(record.values)], ensure_ascii=False).encode("utf8"))
-    return f"{len(entry.records)} rows sha256:{digest.hexdigest()[:16]}"
+    return content_key(document, *beside, length=16)
 
 
 def run_folder(output: Path) -> Path:
@@ -163,9 +126,16 @@ def leaving_no_empty_run(work: Path) -> Iterator[None]:
 
 def _same_recipe(path: Path, recipe: Recipe) -> None:
     """A run is resumed with the recipe it was started with, or not at all."""
-    text = json.dumps(recipe.model_dump(mode="json"), sort_keys=True)
-    if path.is_file() and path.read_text(encoding="utf8") != text:
+    if path.is_file() and _read_recipe(path) != recipe:
         raise UsageError(
             f"{path.parent} was started with another recipe or other overrides; resume with the same ones"
         )
-    write_text_aside(path, text)
+    write_text_aside(path, json.dumps(recipe.model_dump(mode="json"), sort_keys=True))
+
+
+def _read_recipe(path: Path) -> Recipe | None:
+    """The recipe of a run, compared by what it means and not by its text; None if it cannot be read."""
+    try:
+        return parse_recipe(json.loads(path.read_text(encoding="utf8")), str(path))
+    except (OSError, ValueError, LikewiseError):
+        return None

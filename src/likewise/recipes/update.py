@@ -1,10 +1,11 @@
-"""A task is added to a trained label model: without training, by training on it, or on everything.
+"""Something is added to a trained model: a task whose labels are texts, or a relation that is said in words.
 
-zero   the labels are named, no parameter changes
-hot    training goes on with the new task's texts, and a share of the old ones if they are to be rehearsed
-cold   all tasks are trained again, from the start of the recipe
+zero   it is named or described, no parameter changes
+hot    training goes on with its rows, and a share of the old ones if they are to be rehearsed
+cold   everything is trained again, from the start of the recipe
 
-`update_pairs` adds a relation to a model of pairs in the same three ways; what both share is here.
+What can be added is the business of the recipe's last stage (`Stage.new_relation`, `adding`) and of the model's family
+(`Family.extend`); how it is trained, of the stage's runner.
 """
 
 from __future__ import annotations
@@ -14,46 +15,23 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from likewise.data import infer_relations
-from likewise.data.reading import find_named_corpus
-from likewise.errors import DataError, ModelError, UsageError
-from likewise.methods.label_embedding import LabelModel
-from likewise.methods.pairs import PairModel
-from likewise.predict import Answerer, load_classifier, new_task
+from likewise.errors import ModelError, UsageError
+from likewise.kinds.base import Carried, runner_of
+from likewise.kinds.context import RunContext
+from likewise.predict import Answerer, load
 from likewise.predict.families import family_of_model
-from likewise.recipes.build import build_settings
-from likewise.recipes.context import RunContext
-from likewise.recipes.labels import label_scorer, label_stages
-from likewise.recipes.run import run_recipe
-from likewise.recipes.runfiles import stage_report
-from likewise.recipes.schema import Recipe, parse_recipe
-from likewise.recipes.schema_stages import LabelStageSpec, TrainedStageSpec
-from likewise.recipes.sources import load_source
-from likewise.recipes.stages import StageData, load_stages
+from likewise.recipes.prepared import read_stages
+from likewise.recipes.run import jobs_of, run_recipe
+from likewise.recipes.runfiles import RunPlace
 from likewise.records import Record, Relation
-
-if TYPE_CHECKING:
-    from likewise.training.callbacks import Evaluate
+from likewise.schema.base import Addition
+from likewise.schema.recipe import Recipe, parse_recipe
 
 Mode = Literal["zero", "hot", "cold"]
-_GENTLE_RATE, _GENTLE_MEAN = 0.2, 0.99
 MODES = ("zero", "hot", "cold")
-
-
-@dataclass(frozen=True, slots=True)
-class NewTask:
-    """What is added: its name, its labelled texts and their columns, and its labels in words.
-
-    The labels stand in the column of its name, unless `column` says another; a named corpus's are known.
-    """
-
-    name: str
-    source: str
-    text: str | None = None
-    column: str | None = None
-    labels: Mapping[str, Sequence[str]] | None = None
+_RELATION_KEYS = ("kind", "lo", "hi", "step", "labels", "positions", "description")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +46,7 @@ class UpdateReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class Continued:
     """Dev numbers of old and new before and after training on the new, and what the training reports."""
 
     before: Mapping[str, float]
@@ -78,7 +56,7 @@ class Trained:
 
 def update_model(
     model: str | Path,
-    task: NewTask,
+    addition: Addition,
     output: str | Path,
     *,
     mode: Mode,
@@ -87,52 +65,36 @@ def update_model(
     overrides: Mapping[str, Any] | None = None,
     overwrite: bool = False,
 ) -> UpdateReport:
-    """Add a task to a model and write the new model; the old folder stays as it is.
+    """Add to a model and write the new model; the old folder stays as it is.
 
-    `rehearse` is the share of the old tasks' training texts that are shown again (hot); `overrides` are paths
-    of the stage: {"learning_rate": 1e-4, "freeze": ["encoder"]}.
+    `rehearse` is the share of the old training rows that are shown again (hot); `overrides` are keys of the
+    last stage: {"learning_rate": 1e-4, "freeze": ["encoder"]}.
     """
-    target = check_update(output, mode, overwrite=overwrite)
-    classifier = load_classifier(model, device=context.device, precision=context.precision)
-    old = _recipe_of(classifier, model)
-    relation = _relation(task, classifier)
-    recipe = _with_task(old, relation, task, overrides or {})
+    target = _check_call(output, mode, overwrite=overwrite)
+    answerer = load(model, device=context.device, precision=context.precision)
+    old = _recipe_of(answerer, model)
+    relation = _new_relation(old, addition, answerer, model, mode)
+    changes = dict(overrides or {})
     if mode == "cold":
+        _refuse_to_lose(answerer, old)
+        recipe = with_relation(old, relation, addition, changes)
         anew = run_recipe(recipe, target, context=context, overwrite=overwrite)
         return UpdateReport(target, mode, {}, dev_numbers(anew.stages), anew.predictor)
-    add_labels(classifier, relation)
-    found = Trained({}, {}, {})
-    if mode == "zero":
+    extend(answerer, relation, context)
+    recipe = with_relation(old, relation, addition, changes)
+    found = Continued({}, {}, {})
+    if mode == "zero" and addition.source is not None:
         # Not learnt from now, but by later updates: rows that cannot be read are better known at once.
-        load_source(
-            recipe.stage[-1].data[-1],  # type: ignore[union-attr, arg-type]
-            {relation.name: relation},
-            data_dir=context.data_dir,
-            tables=context.tables,
-            pairs=False,
-        )
+        read_stages(jobs_of(_alone(recipe, relation), context))
     if mode == "hot":
-        own = _alone(recipe, relation, label_stages(recipe)[-1][1])
-        own = _gentle(own, overrides or {}) if rehearse else own
-        found = train_on(classifier, relation, own, old, rehearse=rehearse, context=context)
-    return keep_updated(classifier, recipe, found, target, mode=mode, overwrite=overwrite)
+        own = _alone(recipe, relation)
+        found = train_on(
+            answerer, relation, own, old, rehearse=rehearse, fixed=tuple(changes), context=context
+        )
+    return _keep(answerer, recipe, found, target, mode=mode, overwrite=overwrite)
 
 
-def _gentle(own: Recipe, overrides: Mapping[str, Any]) -> Recipe:
-    """A rehearsed update at a fifth of the rate, with a running mean: the old tasks then lose nothing.
-
-    Chosen by dev for sentence encoders (docs/methods/label_embedding.md); others keep the recipe's rate, and
-    so does whoever sets one.
-    """
-    if own.encoder.kind != "pretrained" or {"learning_rate", "average"} & set(overrides):
-        return own
-    stage = own.stage[-1]
-    rate = getattr(stage, "learning_rate", 0.0) * _GENTLE_RATE
-    slower = stage.model_copy(update={"learning_rate": rate, "average": _GENTLE_MEAN})
-    return own.model_copy(update={"stage": (*own.stage[:-1], slower)})
-
-
-def check_update(output: str | Path, mode: str, *, overwrite: bool) -> Path:
+def _check_call(output: str | Path, mode: str, *, overwrite: bool) -> Path:
     """The folder of the new model; a mode that there is not, or a folder that exists, is refused."""
     if mode not in MODES:
         raise UsageError(f"--mode {mode!r} is not one of {', '.join(MODES)}")
@@ -142,180 +104,124 @@ def check_update(output: str | Path, mode: str, *, overwrite: bool) -> Path:
     return target
 
 
-def keep_updated(
-    ready: Any,
-    recipe: Recipe,
-    found: Trained,
-    target: Path,
-    *,
-    mode: Mode,
-    overwrite: bool,
-) -> UpdateReport:
-    """Write an updated model, with the recipe of all that it answers now."""
-    from likewise.store import save_model
-
-    about = {**ready.about, "recipe": recipe.model_dump(mode="json"), "update": mode}
-    save_model(
-        ready.model,
-        target,
-        about={k: v for k, v in about.items() if k in ("recipe", "method", "name", "stages", "update")},
-        overwrite=overwrite,
-    )
-    return UpdateReport(target, mode, found.before, found.after, ready)
-
-
-def _recipe_of(classifier: Any, model: str | Path) -> Recipe:
-    if "recipe" not in classifier.about:
+def _recipe_of(answerer: Answerer, model: str | Path) -> Recipe:
+    if "recipe" not in answerer.about:
         raise ModelError(
-            f"{model} was not trained on labelled texts by likewise: there is nothing to update; "
-            "train it first (likewise train RECIPE), or name labels to it (likewise classify --labels)"
+            f"{model} was not trained by likewise: there is nothing to update; train it first "
+            "(likewise train RECIPE), or name labels to it (likewise classify --labels)"
         )
-    return parse_recipe(dict(classifier.about["recipe"]), f"{model}/likewise/model.json")
+    return parse_recipe(dict(answerer.about["recipe"]), f"{model}/likewise/model.json")
 
 
-def _relation(task: NewTask, classifier: Any) -> Relation:
-    if any(known.name == task.name for known in classifier.relations):
-        raise UsageError(f"the model has a task {task.name!r} already; choose another --task NAME")
-    if not classifier.model.reads_labels:
-        name = classifier.about.get("name", "this model")
-        raise UsageError(f"{name} has a fixed layer per task and reads no labels; train it with a matcher")
-    if task.labels:
-        return new_task(task.name, task.labels)
-    named = find_named_corpus(task.source)
-    if named is not None:
-        own = {one.name: one for one in named[0].relations}[_column(task)]
-        return Relation.classes(task.name, own.labels, texts=own.label_texts)
-    declared = [f"{_column(task)}:classes"]
-    try:
-        [found] = infer_relations(task.source, declared=declared, text_a=task.text, pairs=False)
-    except DataError as error:
-        # The reader speaks of options that an update does not have.
-        remedy = "name the column by --column, or its labels by --labels 'one, other'"
-        told = [replace(p, remedy=remedy) if "--relation" in p.remedy else p for p in error.problems]
-        raise (DataError(told) if told else error) from None
-    return Relation.classes(task.name, found.labels)
+def _new_relation(
+    old: Recipe, addition: Addition, answerer: Answerer, model: str | Path, mode: Mode
+) -> Relation:
+    """What is added, as far as it can be checked before the model is touched."""
+    stage = old.stage[-1]
+    if any(known.name == addition.name for known in answerer.relations):
+        raise UsageError(f"the model answers {addition.name!r} already; choose another --task NAME")
+    relation = stage.new_relation(addition, str(model))
+    stage.check_addition(addition, mode)
+    return relation
 
 
-def _column(task: NewTask) -> str:
-    """Where the labels stand: the column of the task's name, or the only relation of a corpus."""
-    named = find_named_corpus(task.source)
-    known = [] if named is None else [one.name for one in named[0].relations]
-    column = task.column or (known[0] if len(known) == 1 else task.name)
-    if known and column not in known:
-        raise UsageError(f"{task.source} has no relation {column!r}; it has {', '.join(known)}")
-    return column
+def _refuse_to_lose(answerer: Answerer, old: Recipe) -> None:
+    """Training again gives what the recipe has rows of, and nothing else."""
+    trained = set(old.stage[-1].rates(old.relation))
+    lost = [relation.name for relation in answerer.relations if relation.name not in trained]
+    if lost:
+        raise UsageError(
+            f"{', '.join(lost)} was added without ratings, and --mode cold would lose it: use --mode hot, "
+            "or update the model that was there before"
+        )
 
 
-def _with_task(old: Recipe, relation: Relation, task: NewTask, overrides: Mapping[str, Any]) -> Recipe:
-    """The recipe of all tasks: the old one's data and the new texts, in its last stage."""
+def with_relation(
+    old: Recipe, relation: Relation, addition: Addition, overrides: Mapping[str, Any]
+) -> Recipe:
+    """The recipe of all that is answered: the old one's data and the new rows, if any, in its last stage."""
     document = old.model_dump(mode="json")
-    document["relation"][relation.name] = {
-        "kind": "classes",
-        "labels": list(relation.labels),
-        "texts": dict(zip(relation.labels, relation.label_texts, strict=True)),
-    }
-    stage = document["stage"][-1]
-    entry = {"source": task.source, "text_a": task.text, "columns": {relation.name: _column(task)}}
-    stage["data"] = [*stage["data"], entry]
-    if stage["task"]:
-        stage["task"] = [*stage["task"], relation.name]
-    stage |= overrides
+    entry = {key: getattr(relation, key) for key in _RELATION_KEYS}
+    if relation.kind == "classes":
+        said = dict(zip(relation.labels, relation.label_texts, strict=True))
+        entry = {"kind": relation.kind, "labels": list(relation.labels), "texts": said}
+    document["relation"][relation.name] = entry
+    document["stage"][-1] |= {**old.stage[-1].adding(addition, relation), **overrides}
     return parse_recipe(document, "update")
 
 
-def add_labels(classifier: Any, relation: Relation) -> None:
-    """Name a task's labels to a model that can read them; no parameter changes."""
-    family_of_model(classifier.model).extend(classifier.model, relation, lambda line: None)
+def _alone(recipe: Recipe, relation: Relation) -> Recipe:
+    """The recipe of what was added alone."""
+    return recipe.model_copy(update={"stage": (recipe.stage[-1].alone(relation),)})
+
+
+def extend(answerer: Answerer, relation: Relation, context: RunContext) -> None:
+    """Let a loaded model answer one more relation; no parameter changes."""
+    family_of_model(answerer.model).extend(answerer.model, relation, context.tell)
 
 
 def train_on(
-    classifier: Any,
+    answerer: Answerer,
     relation: Relation,
     own: Recipe,
     old: Recipe,
     *,
     rehearse: float,
     context: RunContext,
-) -> Trained:
-    """Go on training with a task whose labels were named; `own` is its recipe, `old` that of the model.
+    fixed: Sequence[str] = (),
+) -> Continued:
+    """Go on training with a relation that was added; `own` is its recipe, `old` that of the model.
 
-    The old tasks' dev texts are looked at too: what is forgotten counts when the epoch is chosen.
+    The old relations' dev rows are looked at too: what is forgotten counts when the epoch is chosen.
     """
-    stage = label_stages(own)[-1][1]
-    known = load_stages(old, context=context)[-1]
-    fresh = load_stages(own, context=context)[-1]
-    score = label_scorer((*known.dev, *fresh.dev), precision=context.precision)
-    return go_on(
-        classifier.model,
-        relation.name,
-        stage,
-        fresh,
-        known,
-        score=score,
-        seed=own.seed,
-        rehearse=rehearse,
-        context=context,
-    )
-
-
-def go_on(
-    model: LabelModel | PairModel,
-    added: str,
-    stage: TrainedStageSpec,
-    fresh: StageData,
-    known: StageData,
-    *,
-    score: Evaluate,
-    seed: int,
-    rehearse: float,
-    context: RunContext,
-) -> Trained:
-    """Train on the rows of what was added and a share of the old ones; `score` gives all dev numbers."""
-    from likewise.training.fit import fit
-
-    again = _rehearsed(known, rehearse, seed)
-    train = [*fresh.train, *(known.train[row] for row in again)]
-    groups = [0] * len(fresh.train) + [1 + (known.groups[row] if known.groups else 0) for row in again]
-    model.learning = _rated_names(model, train) if again else (added,)
+    known = read_stages(jobs_of(old, context))[-1]
+    [fresh] = read_stages(jobs_of(own, context))
+    [job] = jobs_of(own, context)
+    runner, seed = runner_of(job.stage), own.seed
+    again = _rehearsed(len(known.rows.train), rehearse, seed)
+    rows = len(fresh.rows.train) + len(again)
+    stage = runner.settings_for(job, rows, rehearsed=bool(rehearse), fixed=fixed)
+    job = replace(job, stage=stage, name=f"hot {relation.name}")
+    merged = runner.merge(fresh, known, again)
+    model: Any = answerer.model
+    model.learning = _rated_names(answerer, merged.rows.train) if again else (relation.name,)
+    context.tell(f"{len(fresh.rows.train):,} rows of {relation.name}, {len(again):,} rehearsed")
+    score = runner.scorer(job, merged.dev)
     before = score(model)
-    context.tell(f"{len(fresh.train):,} rows of {added}, {len(again):,} rehearsed")
-    settings = build_settings(
-        stage, seed=seed, device=context.device, precision=context.precision, trackers=context.trackers
-    )
+    carried = Carried(stage.gives, lambda: model.encoder, lambda: model)
     with tempfile.TemporaryDirectory(prefix="likewise-update-") as run:
-        report = fit(
-            model,
-            train,
-            settings=settings,
-            groups=groups,
-            evaluate=score,
-            metric="score",
-            emit=context.emit,
-            resumable=False,
-            run=Path(run),
-        )
+        place = RunPlace(Path(run), resume=False, resumable=False)
+        report = runner.fit(job, replace(merged, prints=fresh.prints), carried, place)
     model.learning = ()
-    return Trained(before, score(model), stage_report(f"hot {added}", report, fresh))
+    return Continued(before, score(model), report)
 
 
-def _alone(recipe: Recipe, relation: Relation, stage: LabelStageSpec) -> Recipe:
-    """The new task's own data, dev split off; what is filtered stays filtered."""
-    own = stage.model_copy(
-        update={"data": stage.data[-1:], "dev": (), "task": (relation.name,), "weights": {}}
-    )
-    return recipe.model_copy(update={"stage": (own,)})
-
-
-def _rehearsed(known: StageData, share: float, seed: int) -> list[int]:
+def _rehearsed(rows: int, share: float, seed: int) -> list[int]:
     """Numbers of a sample of the old training rows."""
-    count = round(share * len(known.train))
-    return sorted(random.Random(seed).sample(range(len(known.train)), count))
+    return sorted(random.Random(seed).sample(range(rows), round(share * rows)))
 
 
-def _rated_names(model: LabelModel | PairModel, rows: Sequence[Record]) -> tuple[str, ...]:
+def _rated_names(answerer: Answerer, rows: Sequence[Record]) -> tuple[str, ...]:
     """What of a model the rows say anything about: not what was added without rows."""
-    names = [relation.name for relation in model.relations]
+    names = [relation.name for relation in answerer.relations]
     return tuple(name for name in names if any(row.values.get(name) is not None for row in rows))
+
+
+def _keep(
+    answerer: Answerer, recipe: Recipe, found: Continued, target: Path, *, mode: Mode, overwrite: bool
+) -> UpdateReport:
+    """Write an updated model, with the recipe of all that it answers now."""
+    from likewise.store import save_model
+
+    about = {**answerer.about, "recipe": recipe.model_dump(mode="json"), "update": mode}
+    kept = ("recipe", "method", "name", "stages", "update")
+    save_model(
+        answerer.model,
+        target,
+        about={key: value for key, value in about.items() if key in kept},
+        overwrite=overwrite,
+    )
+    return UpdateReport(target, mode, found.before, found.after, answerer)
 
 
 def dev_numbers(stages: Sequence[Mapping[str, Any]]) -> dict[str, float]:

@@ -6,14 +6,13 @@ reads the spec, or a table that was already opened, and loads no torch.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
-from likewise.data.own import OwnTable
+from likewise.data.own import OwnTable, relation_option
 from likewise.errors import Problem, RecipeError, UsageError
 from likewise.records import Relation
 from likewise.registry import DEFAULT_KIND, KINDS, find_kind, resolve_class
@@ -60,9 +59,7 @@ class Stage(Part):
     place: ClassVar[str] = "begins a recipe of its own"
     # Whether it asks anything of texts: a recipe without such a stage needs no relation.
     asks: ClassVar[bool] = True
-    # Whether it trains the encoder's own weights, which an encoder that is a function does not have.
-    trains_encoder: ClassVar[bool] = True
-    # Whether an encoder may be a function from texts to vectors.
+    # Whether the encoder may be a function from texts to vectors, as far as its spec can tell.
     takes_functions: ClassVar[bool] = False
     # Whether rows that were read may be kept on disk for the next run.
     reusable: ClassVar[bool] = False
@@ -82,7 +79,9 @@ class Stage(Part):
         """Pass over a retired key at its old default; at any other value it stays, and is refused by name."""
         if not isinstance(data, dict):
             return data
-        return {key: value for key, value in data.items() if key not in cls.retired or value != cls.retired[key]}
+        return {
+            key: value for key, value in data.items() if key not in cls.retired or value != cls.retired[key]
+        }
 
     @classmethod
     def shape_of(cls, data: Any) -> type[Stage]:
@@ -216,7 +215,9 @@ class OptimisedStage(Stage):
     @model_validator(mode="after")
     def _momentum_of_sgd(self) -> Self:
         if self.momentum and self.optimiser != "sgd":
-            raise ValueError(f"momentum: has no effect with optimiser {self.optimiser!r}; use sgd, or leave it out")
+            raise ValueError(
+                f"momentum: has no effect with optimiser {self.optimiser!r}; use sgd, or leave it out"
+            )
         return self
 
     def sources(self) -> Iterator[str]:
@@ -292,7 +293,10 @@ def own_relations(
 def unrated(table: OwnTable, kinds: str) -> str:
     """Why a table cannot be learnt from: what it holds instead of ratings or labels."""
     others = [column for column in table.columns if column not in table.texts]
-    found = ", ".join(f"{r.name} ({r.scale})" for r in table.relations) or f"columns {', '.join(others) or 'none'}"
+    found = (
+        ", ".join(f"{r.name} ({r.scale})" for r in table.relations)
+        or f"columns {', '.join(others) or 'none'}"
+    )
     return f"it learns {kinds}, and beside its texts {table.name} has {found}"
 
 
@@ -312,8 +316,3 @@ def several_rated(table: OwnTable) -> Problem:
         for relation in table.relations
     )
     return Problem(table.name, found, f"name it: {remedy}")
-
-
-def relation_option(name: str, scale: str) -> str:
-    """What the command line takes, fit to be copied into a shell."""
-    return f"--relation {shlex.quote(f'{name}:{scale}')}"

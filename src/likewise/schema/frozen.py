@@ -47,7 +47,6 @@ class VectorStage(Stage):
     place: ClassVar[str] = (
         "learns on vectors of a frozen encoder and cannot follow a stage that trains the encoder"
     )
-    trains_encoder: ClassVar[bool] = False
     takes_functions: ClassVar[bool] = True
     reusable: ClassVar[bool] = True
 

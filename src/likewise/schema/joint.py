@@ -11,7 +11,15 @@ from pydantic import Field
 from likewise.data.own import OwnTable
 from likewise.errors import DataError, Problem, RecipeError, UsageError
 from likewise.records import Relation
-from likewise.schema.base import Addition, Adopted, TrainedStage, nothing_rated, own_entry, rating, several_rated
+from likewise.schema.base import (
+    Addition,
+    Adopted,
+    TrainedStage,
+    nothing_rated,
+    own_entry,
+    rating,
+    several_rated,
+)
 from likewise.schema.pairs import MOST_EPOCHS, settings_for_few
 from likewise.schema.parts import relation_table
 

@@ -63,7 +63,11 @@ class LabelsStage(TrainedStage):
         if not relations:
             return unrated(table, "labels")
         lost = [name for name in self.rates(known) if name not in relations]
-        told = (f"{table.name} does not label {', '.join(lost)}: the model will not answer that",) if lost else ()
+        told = (
+            (f"{table.name} does not label {', '.join(lost)}: the model will not answer that",)
+            if lost
+            else ()
+        )
         changed = {"data": [own_entry(table)], "dev": [], "filter_against": [], "task": [], "weights": {}}
         return Adopted(changed, relations, told)
 

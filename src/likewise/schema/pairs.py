@@ -85,8 +85,12 @@ class PairsStage(TrainedStage):
 
     takes: ClassVar[frozenset[str]] = frozenset({"pairs", "frozen"})
     gives: ClassVar[str] = "pairs"
-    place: ClassVar[str] = "trains the encoder on rated pairs and follows only stages of pairs or of a frozen encoder"
+    place: ClassVar[str] = (
+        "trains the encoder on rated pairs and follows only stages of pairs or of a frozen encoder"
+    )
     row_keys: ClassVar[frozenset[str]] = TrainedStage.row_keys | {"objective"}
+    # Its runner refuses a function, and says which kinds to take instead.
+    takes_functions: ClassVar[bool] = True
 
     kind: Literal["pairs"] = "pairs"
     objective: tuple[ObjectiveSpec, ...] = Field(min_length=1)
@@ -151,7 +155,9 @@ class PairsStage(TrainedStage):
         kinds = {name: spec.get("kind", "graded") for name, spec in known.items()}
         objectives = [self._objective_for(name, spec, kinds) for name, spec in relations.items()]
         lost = [name for name in self.rates(()) if name not in relations]
-        told = (f"{table.name} does not rate {', '.join(lost)}: the model will not answer that",) if lost else ()
+        told = (
+            (f"{table.name} does not rate {', '.join(lost)}: the model will not answer that",) if lost else ()
+        )
         changed = {"data": [own_entry(table)], "dev": [], "filter_against": [], "objective": objectives}
         return Adopted(changed, relations, told)
 
@@ -194,7 +200,9 @@ class PairsStage(TrainedStage):
     def new_relation(self, addition: Addition, model: str) -> Relation:
         """A relation that is said in words, on a scale."""
         if addition.labels is not None or addition.text is not None:
-            raise UsageError(f"{model} answers pairs: describe the relation (--describe, --scale), not labels")
+            raise UsageError(
+                f"{model} answers pairs: describe the relation (--describe, --scale), not labels"
+            )
         if not (addition.describe or "").strip():
             raise UsageError(f'say in words what {addition.name} asks: --describe "…"')
         scale = addition.scale or ""

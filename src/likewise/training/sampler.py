@@ -43,7 +43,7 @@ class Batches:
     sliced: bool = True
 
 
-class StepSampler(Sampler[Sequence[Any]]):
+class StepSampler(Sampler[list[Any]]):
     """The steps of an epoch as one process takes them."""
 
     def __init__(self, batches: Batches, share: Share) -> None:
@@ -58,16 +58,16 @@ class StepSampler(Sampler[Sequence[Any]]):
         steps = self._batches.steps
         return steps if self._batches.sliced else math.ceil(steps / self._share.world)
 
-    def __iter__(self) -> Iterator[Sequence[Any]]:
+    def __iter__(self) -> Iterator[list[Any]]:
         batches, rank, world = self._batches, self._share.rank, self._share.world
         if batches.sliced:
             for items in batches.of_epoch(self._epoch):
-                yield items[rank::world] or batches.filler(items)
+                yield list(items[rank::world]) or list(batches.filler(items))
             return
         waiting = list(batches.of_epoch(self._epoch))
         for start in range(0, len(waiting), world):
             mine = start + rank
-            yield waiting[mine] if mine < len(waiting) else batches.filler(waiting[start])
+            yield list(waiting[mine] if mine < len(waiting) else batches.filler(waiting[start]))
 
 
 class _Addresses(Dataset[Any]):
@@ -87,7 +87,9 @@ def make_loader(batches: Batches, share: Share) -> tuple[DataLoader[Any], StepSa
     """The batches as torch takes them, and what decides their order."""
     sampler = StepSampler(batches, share)
     loader = DataLoader(
-        _Addresses(batches.rows), batch_sampler=sampler, collate_fn=batches.collate  # type: ignore[arg-type]
+        _Addresses(batches.rows),
+        batch_sampler=sampler,
+        collate_fn=batches.collate,  # type: ignore[arg-type]
     )
     return loader, sampler
 

@@ -1,0 +1,112 @@
+"""A user's table in a recipe: what `--data` changes in it, and what `train FILE` runs; printed before it is run."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tomli_w
+
+from likewise.data.own import OwnTable
+from likewise.errors import DataError, Problem
+from likewise.registry import KINDS, resolve_class
+from likewise.schema.base import Adopted
+from likewise.schema.recipe import Recipe, parse_recipe
+
+_log = logging.getLogger("likewise")
+
+# A list as tomli_w writes it, one entry a line, and how long it may be on one.
+_LIST, _LINE = re.compile(r"\[\n((?:    [^\n]+,\n)+)\]"), 90
+
+
+def with_own_table(
+    document: Mapping[str, Any], where: str, table: OwnTable, *, tell: Callable[[str], None]
+) -> dict[str, Any]:
+    """A recipe with a user's table in the place of one stage's data: of the last stage that can learn from it.
+
+    The others stay, as pre-training. The stage loses its own dev sets and leak filter, and the recipe its evaluation:
+    they belong to its own data.
+    """
+    recipe = parse_recipe(copy.deepcopy(dict(document)), where)
+    known = {name: spec.model_dump(mode="json", exclude_unset=True) for name, spec in recipe.relation.items()}
+    reasons = []
+    for number, stage in reversed(list(enumerate(recipe.stage))):
+        found = stage.adopt(table, known)
+        if isinstance(found, Adopted):
+            _tell(table, found, tell)
+            return _adopting(recipe, document, number, found, known)
+        reasons.append(f"stage.{number} ({stage.kind}): {found}")
+    remedy = "declare what a column holds (--relation NAME:lo..hi or NAME:classes), or take another recipe"
+    told = "; ".join(reversed(reasons))
+    raise DataError([Problem(table.name, f"no stage of {recipe.name} can learn from it: {told}", remedy)])
+
+
+def _tell(table: OwnTable, found: Adopted, tell: Callable[[str], None]) -> None:
+    """Nothing is read as something else, and nothing is left out, without a word."""
+    for line in table.guesses:
+        _log.warning(line)
+    for line in found.told:
+        tell(line)
+
+
+def _adopting(
+    recipe: Recipe,
+    document: Mapping[str, Any],
+    number: int,
+    found: Adopted,
+    known: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    others = {
+        name
+        for place, stage in enumerate(recipe.stage)
+        if place != number
+        for name in (*(relation for _, relation in stage.named()), *stage.rates(known))
+    }
+    kept = {
+        name: dict(spec) for name, spec in known.items() if name in others and name not in found.relations
+    }
+    stages = [dict(stage) for stage in document["stage"]]
+    changed = {**stages[number], **found.stage}
+    stages[number] = {key: value for key, value in changed.items() if value is not None}
+    made = {key: value for key, value in document.items() if key not in ("evaluation", "relation")}
+    made |= {"description": found.description} if found.description else {}
+    # A stage that names no relation takes the first: it stays the first.
+    relations = {**kept, **{name: dict(spec) for name, spec in found.relations.items()}}
+    return {**made, **({"relation": relations} if relations else {}), "stage": stages}
+
+
+def recipe_for_table(table: OwnTable) -> dict[str, Any]:
+    """A whole recipe for a table alone: of the kind that was registered last among those that can make one."""
+    reasons = []
+    for name, kind in reversed(list(KINDS.items())):
+        found = resolve_class(kind.spec).infer(table)
+        if not isinstance(found, str):
+            for line in table.guesses:
+                _log.warning(line)
+            return dict(found)
+        reasons.append(f"{name}: {found}")
+    raise DataError([Problem(table.name, f"no kind of stage learns from it ({'; '.join(reasons)})")])
+
+
+def to_toml(document: Mapping[str, Any]) -> str:
+    """A recipe document as TOML text, short lists on one line."""
+    return _LIST.sub(_on_one_line, tomli_w.dumps(_without_none(document)))
+
+
+def _on_one_line(found: re.Match[str]) -> str:
+    line = "[" + ", ".join(entry.strip().rstrip(",") for entry in found[1].splitlines()) + "]"
+    return line if len(line) <= _LINE else found[0]
+
+
+def recipe_toml(recipe: Recipe) -> str:
+    """A validated recipe as TOML, with what was said and without what was left to defaults."""
+    return to_toml(recipe.model_dump(mode="json", exclude_unset=True))
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_none(entry) for key, entry in value.items() if entry is not None}
+    return [_without_none(entry) for entry in value] if isinstance(value, list | tuple) else value
