@@ -32,7 +32,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class MatchedPair:
     """Two texts with links, blocks and how alike joined blocks are; per word its best match (0..1).
 
     `odd` are the phrases that are matched least, `unread` counts the words that the encoder cut off.
@@ -53,20 +53,20 @@ class Explanation:
     unread_b: int
 
 
-def explain(aligner: Aligner, pairs: Sequence[tuple[Phrases, Phrases]]) -> list[Explanation]:
-    """Explain pairs of texts whose phrases are there, by our links."""
+def match_pairs(aligner: Aligner, pairs: Sequence[tuple[Phrases, Phrases]]) -> list[MatchedPair]:
+    """Match pairs of texts whose phrases are there, by our links."""
     known = aligner.states_of([one for pair in pairs for one in pair])
     found = []
     for a, b in pairs:
         states = known[a.text, a.words], known[b.text, b.words]
         links = aligner.align(a, b, *states).links
         matches = [Match(link.a, link.b, link.strength, chance=link.chance) for link in links]
-        found.append(_explained(aligner, a, b, states, matches))
+        found.append(_matched(aligner, a, b, states, matches))
     return found
 
 
-def explain_linked(aligner: Aligner, pairs: Sequence[LinkedPair]) -> list[Explanation]:
-    """Explain pairs by the links they come with; the strength is the encoder's, as for our own."""
+def match_linked(aligner: Aligner, pairs: Sequence[LinkedPair]) -> list[MatchedPair]:
+    """Match pairs by the links they come with; the strength is the encoder's, as for our own."""
     texts = [phrases_of(pair) for pair in pairs]
     known = aligner.states_of([one for both in texts for one in both])
     found = []
@@ -77,13 +77,13 @@ def explain_linked(aligner: Aligner, pairs: Sequence[LinkedPair]) -> list[Explan
             Match(link.a, link.b, strength, chance=link.chance, score=link.score)
             for link, strength in zip(pair.links, alike, strict=True)
         ]
-        found.append(_explained(aligner, a, b, states, matches))
+        found.append(_matched(aligner, a, b, states, matches))
     return found
 
 
-def _explained(
+def _matched(
     aligner: Aligner, a: Phrases, b: Phrases, states: tuple[Layers, Layers], links: Sequence[Match]
-) -> Explanation:
+) -> MatchedPair:
     sure = [Joined(link.a, link.b, link.strength if link.chance is None else link.chance) for link in links]
     blocks_a, blocks_b = pair_blocks(a, b, sure)
     joined = [(place, block.partner) for place, block in enumerate(blocks_a) if block.partner is not None]
@@ -91,7 +91,7 @@ def _explained(
     by_a = {x: strength for (x, _), strength in zip(joined, alike, strict=True)}
     by_b = {y: strength for (_, y), strength in zip(joined, alike, strict=True)}
     matched_a, matched_b = word_matches(*states)
-    return Explanation(
+    return MatchedPair(
         a,
         b,
         tuple(links),
