@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.data.alignments import ChunkedPair, WordLinkedPair, read_chunked, read_word_links
+from alignment_corpora import ChunkedPair, WordLinkedPair, read_chunked, read_word_links
 from likewise.encoders.sentence import load_encoder
 from likewise.phrases import scoring
 from likewise.phrases.aligner import Aligner

@@ -7,7 +7,7 @@ import lzma
 
 import pytest
 
-from likewise.data.alignments import (
+from benchmarks.alignment_corpora import (
     ChunkedPair,
     ChunkLink,
     Edit,
