@@ -6,7 +6,6 @@ import json
 import lzma
 
 import pytest
-
 from benchmarks.alignment_corpora import (
     ChunkedPair,
     ChunkLink,
@@ -18,6 +17,7 @@ from benchmarks.alignment_corpora import (
     read_edits,
     read_word_links,
 )
+
 from likewise.errors import DataError, FormatError, UsageError
 
 CHUNKED = {
