@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 import likewise
-from likewise.data.links import Link, LinkedPair, read_links, split_words, write_links
+from likewise.data.links import Link, LinkedPair, read_links, split_at_blanks, write_links
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError, RecipeError, UsageError
 from likewise.methods.injection import PARAPHRASE, RANDOM, WITHIN, InjectionModel, pair_features, pool_spans
@@ -43,7 +43,7 @@ PLACES = ["in the park", "near the river", "on the street", "in a house"]
 
 def linked(a: str, b: str, *links: tuple[int, int, int, int]) -> LinkedPair:
     made = tuple(Link((s, e), (t, f)) for s, e, t, f in links)
-    return LinkedPair(a, b, split_words(a), split_words(b), made)
+    return LinkedPair(a, b, split_at_blanks(a), split_at_blanks(b), made)
 
 
 def corpus() -> list[LinkedPair]:

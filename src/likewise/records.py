@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import Problem, UsageError, ValueRangeError
 
-Kind = Literal["graded", "ordered", "classes"]
+RelationKind = Literal["graded", "ordered", "classes"]
 Form = Literal["value", "unit", "grid", "class"]
 Value = float | str
 Array = NDArray[np.float64]
@@ -40,7 +40,7 @@ class Relation:
     """
 
     name: str
-    kind: Kind = "graded"
+    kind: RelationKind = "graded"
     lo: float = 0.0
     hi: float = 1.0
     step: float = 1.0

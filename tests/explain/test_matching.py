@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from likewise.data.links import Link, LinkedPair, read_links, split_words, write_links
+from likewise.data.links import Link, LinkedPair, read_links, split_at_blanks, write_links
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError
 from likewise.explain.matching import least_matched, match_linked, match_pairs
@@ -22,7 +22,7 @@ def aligner(tiny_encoder) -> Aligner:
 
 
 def linked(text_a: str, text_b: str, links: list[Link], **more: object) -> LinkedPair:
-    return LinkedPair(text_a, text_b, split_words(text_a), split_words(text_b), tuple(links), **more)
+    return LinkedPair(text_a, text_b, split_at_blanks(text_a), split_at_blanks(text_b), tuple(links), **more)
 
 
 def test_least_matched_is_the_phrase_around_what_differs():

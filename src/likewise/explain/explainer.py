@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from likewise import __version__
 from likewise.answering import Answering, find_relation
-from likewise.data.links import LinkedPair
+from likewise.data.links import LinkedPair, Span
 from likewise.explain.explanation import ExplainedPhrase, ExplainedText, ExplainedWord, PairExplanation
 from likewise.explain.matching import MatchedPair, match_linked, match_pairs
-from likewise.explain.occlusion import Carried, measure
+from likewise.explain.occlusion import Carried, measure_carried
 from likewise.phrases.aligner import Aligner
 from likewise.phrases.blocks import Block
 from likewise.phrases.linking import WINDOW, Asked, align_pairs, cut, makers, phrased
 from likewise.phrases.parsing import phraser
-from likewise.phrases.spans import Phraser, Phrases, Span
+from likewise.phrases.spans import Phraser, Phrases
 
 
 class Explainer:
@@ -67,7 +67,7 @@ class Explainer:
     ) -> Iterator[PairExplanation]:
         pairs = [(one.a, one.b) for one in found]
         blocks = [(one.blocks_a, one.blocks_b) for one in found]
-        carried = measure(self._answering, self.relation.name, pairs, blocks)
+        carried = measure_carried(self._answering, self.relation.name, pairs, blocks)
         for one, values, (phrases_by, links_by, source) in zip(found, carried, by, strict=True):
             a, b = _sides(one, values)
             yield PairExplanation(

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likewise.data.links import LinkedPair
+from likewise.data.links import LinkedPair, Span
 from likewise.phrases.aligner import Aligner
-from likewise.phrases.blocks import Block, Joined, is_mark, pair_blocks
+from likewise.phrases.blocks import Block, SureLink, is_mark, pair_blocks
 from likewise.phrases.linking import phrases_of
 from likewise.phrases.measures import cosines, means
-from likewise.phrases.spans import Phrases, Span, nodes
-from likewise.phrases.states import Layers
+from likewise.phrases.spans import Phrases, nodes
+from likewise.phrases.states import WordLayers
 
 # A word with a better match than this speaks for "the same". Chosen on edits of train, before a look at dev
 # (python benchmarks/explaining.py --choose): higher bars cover more edits, by longer phrases.
@@ -82,9 +82,9 @@ def match_linked(aligner: Aligner, pairs: Sequence[LinkedPair]) -> list[MatchedP
 
 
 def _matched(
-    aligner: Aligner, a: Phrases, b: Phrases, states: tuple[Layers, Layers], links: Sequence[Match]
+    aligner: Aligner, a: Phrases, b: Phrases, states: tuple[WordLayers, WordLayers], links: Sequence[Match]
 ) -> MatchedPair:
-    sure = [Joined(link.a, link.b, link.strength if link.chance is None else link.chance) for link in links]
+    sure = [SureLink(link.a, link.b, link.strength if link.chance is None else link.chance) for link in links]
     blocks_a, blocks_b = pair_blocks(a, b, sure)
     joined = [(place, block.partner) for place, block in enumerate(blocks_a) if block.partner is not None]
     alike = _alike(states, [(blocks_a[x].span, blocks_b[y].span) for x, y in joined])
@@ -108,7 +108,7 @@ def _matched(
     )
 
 
-def _count_unread(aligner: Aligner, phrases: Phrases, states: Layers) -> int:
+def _count_unread(aligner: Aligner, phrases: Phrases, states: WordLayers) -> int:
     """How many words at the end of a text, marks aside, lie beyond the encoder's longest input."""
     read = np.flatnonzero(states.last.any(axis=1))
     end = phrases.tokens[int(read[-1]) + 1 if read.size else 0 :]
@@ -117,7 +117,7 @@ def _count_unread(aligner: Aligner, phrases: Phrases, states: Layers) -> int:
     return 0 if not lost or aligner.reads_whole(phrases.text) else lost
 
 
-def _alike(states: tuple[Layers, Layers], spans: Sequence[tuple[Span, Span]]) -> tuple[float, ...]:
+def _alike(states: tuple[WordLayers, WordLayers], spans: Sequence[tuple[Span, Span]]) -> tuple[float, ...]:
     """Cosines of couples of spans in the last layer, 0..1: the strength that the aligner gives its links."""
     if not spans:
         return ()
@@ -127,7 +127,7 @@ def _alike(states: tuple[Layers, Layers], spans: Sequence[tuple[Span, Span]]) ->
     return _rounded(np.clip((u * v).sum(axis=1) / np.maximum(lengths, 1e-9), 0.0, 1.0))
 
 
-def word_matches(a: Layers, b: Layers) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def word_matches(a: WordLayers, b: WordLayers) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Per word of either text the cosine of its best match in the other, in the last layer, 0..1."""
     alike = np.clip(cosines(a.last, b.last), 0.0, 1.0)
     return _rounded(alike.max(axis=1, initial=0.0)), _rounded(alike.max(axis=0, initial=0.0))

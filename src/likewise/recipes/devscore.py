@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from likewise.answering import Vectors
 from likewise.encoders.features import TextFeatures
-from likewise.encoders.vectors import Vectors, encode_texts
+from likewise.encoders.vectors import encode_texts
 from likewise.errors import DataError, EvaluationError, Problem
 from likewise.evaluation.metrics import compute, get_metric
 from likewise.heads import CosineHead

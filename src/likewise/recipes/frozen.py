@@ -16,10 +16,10 @@ import torch
 from torch import nn
 
 from likewise.adapters import Adapter, Convolution, Refinement, fold
+from likewise.answering import Vectors
 from likewise.data.parallel import ParallelText
 from likewise.encoders.cache import EmbeddingCache
 from likewise.encoders.sentence import with_layers
-from likewise.encoders.vectors import Vectors
 from likewise.evaluation.metrics import compute
 from likewise.losses import LOSSES, make_loss
 from likewise.methods.multilingual import CosineMap, FrozenPart, MeaningSplit, SplitLoss, language_parts

@@ -27,7 +27,7 @@ from likewise.evaluation.crosslingual.language_pairs import (
     AverageResult,
     PairResult,
     PairScores,
-    Trained,
+    TrainedLanguages,
     measure_pairs,
     score_pairs,
 )
@@ -152,7 +152,7 @@ def measure_crosslingual(
 ) -> CrosslingualResult:
     """The same for data in memory; without parallel text or probe sentences those parts are left out."""
     say = progress or (lambda line: None)
-    trained = Trained.read(trained_pairs, seen_languages)
+    trained = TrainedLanguages.read(trained_pairs, seen_languages)
     say(f"encoding the texts of {len(data.pairs)} language pairs, {len(data.parallel)} parallel texts")
     vectors = TextVectors(views, data.texts())
     say(f"{len(data.pairs)} language pairs")
