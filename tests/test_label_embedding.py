@@ -1,4 +1,4 @@
-"""Seed 002: labels are texts; many tasks in one model."""
+"""Labels are texts; many tasks in one model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses: the contract for all of them by table, and METHODS Appendix C 3 and 4."""
+"""Losses: the contract for all of them by table; zones and boundaries of the regression losses."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def translated_relu(
 ) -> Tensor:
     """k·max(0, |e| − x0), k > 0, 0 ≤ x0 ≤ half the label spacing. (1, 0) is L1. Heads: scalar, cosine.
 
-    Seed 004.
+    Zhang & Li 2024.
     """
     return _masked(k * _beyond_zone(output, target, x0, boundary, lo, hi), mask)
 
@@ -71,7 +71,10 @@ def smooth_k2(
     lo: float = 0.0,
     hi: float = 1.0,
 ) -> Tensor:
-    """k·max(0, |e| − x0)², k > 0, 0 ≤ x0 ≤ half the label spacing; C¹ at x0. (1, 0) is MSE. Seed 004."""
+    """k·max(0, |e| − x0)², k > 0, 0 ≤ x0 ≤ half the label spacing; C¹ at x0. (1, 0) is MSE.
+
+    Zhang & Li 2024.
+    """
     return _masked(k * _beyond_zone(output, target, x0, boundary, lo, hi) ** 2, mask)
 
 
@@ -163,9 +166,9 @@ def cosent(
 def infonce(
     output: Tensor, target: Tensor, mask: Tensor, *, temperature: float = 0.05, positive: float = 0.99
 ) -> Tensor:
-    """−log e^{cos(u_i,v_i)/τ} / Σ_j e^{cos(u_i,v_j)/τ} for positives. Head: contrast. Output B×B. Seed 004
-    eq. 3.
+    """−log e^{cos(u_i,v_i)/τ} / Σ_j e^{cos(u_i,v_j)/τ} for positives. Head: contrast. Output B×B.
 
+    Zhang & Li 2024, equation 3.
     A pair is positive where its unit target reaches `positive`; others only lend their v as negatives.
     """
     wanted = mask.bool() & (target >= positive)

@@ -239,7 +239,7 @@ class Codec:
     class  the label's index; shape ()
 
     `senteval` keeps SentEval's encoder, which assumes a grid 1..K and drops the mass of values below 1
-    (METHODS 0.8).
+    (SentEval issue 83).
     """
 
     relation: Relation

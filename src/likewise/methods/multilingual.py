@@ -1,4 +1,4 @@
-"""Seed 001: meaning split from language on parallel text, then sharpened on rated pairs; encoder frozen.
+"""Meaning split from language on parallel text, then sharpened on rated pairs; encoder frozen.
 
 A poster on LaBSE and XLM-R; its first stage is Tiyajamorn et al., EMNLP 2021 ("DREAM").
 

@@ -4,7 +4,7 @@ It sees **views** of texts (see `views`): the model's vectors beside those of it
 are any. `load_crosslingual` reads the data by name, `measure_crosslingual` measures what it is given, and
 `run_crosslingual` does both.
 
-pairs      translated STS-B test: Pearson and Spearman of the cosine per language pair (METHODS 2.6)
+pairs      translated STS-B test: Pearson and Spearman of the cosine per language pair
 retrieval  Tatoeba, the test of LASER: the nearest sentence of the other language, both ways
 probes     translated STS-B dev, the same sentences in all languages of the pairs: is the language left?
            and, of language vectors, Pearson with the ratings of the pairs: is meaning in them?
