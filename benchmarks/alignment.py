@@ -25,12 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from likewise.data.alignments import ChunkedPair, WordLinkedPair, read_chunked, read_word_links
+from alignment_corpora import ChunkedPair, WordLinkedPair, read_chunked, read_word_links
 from likewise.encoders.sentence import load_encoder
 from likewise.phrases import scoring
 from likewise.phrases.aligner import Aligner
 from likewise.phrases.measures import (
-    Matrix,
     context_measures,
     cosines,
     means,
@@ -40,8 +39,9 @@ from likewise.phrases.measures import (
 )
 from likewise.phrases.parsing import phraser
 from likewise.phrases.scoring import Scoring, Weights, chance
-from likewise.phrases.states import Layers, WordStates
+from likewise.phrases.states import WordLayers, WordStates
 from likewise.phrases.trees import best_matching
+from likewise.records import Array
 from likewise.versions import versions
 
 HERE = Path(__file__).parent
@@ -56,8 +56,8 @@ class Case:
     """A pair of texts with its word states and what people linked."""
 
     pair: ChunkedPair | WordLinkedPair
-    a: Layers
-    b: Layers
+    a: WordLayers
+    b: WordLayers
 
     @property
     def gold(self) -> Links:
@@ -67,12 +67,12 @@ class Case:
         return set(self.pair.sure)
 
     @property
-    def cosines(self) -> Matrix:
+    def cosines(self) -> Array:
         """Of words with words."""
         return cosines(self.a.middle, self.b.middle)
 
     @property
-    def chunk_cosines(self) -> list[Matrix]:
+    def chunk_cosines(self) -> list[Array]:
         """Of chunk means with chunk means, in the middle and in the last layer."""
         chunks_a, chunks_b = self.pair.chunks_a, self.pair.chunks_b
         return [cosines(means(x, chunks_a), means(y, chunks_b)) for x, y in zip(self.a, self.b, strict=True)]
@@ -96,8 +96,8 @@ def cases(encoder: str, name: str, split: str, rows: int | None = None) -> list[
             ends=np.cumsum([len(one.middle) for one in found]),
         )
     kept = np.load(file)
-    parts = [np.split(kept[layer].astype(np.float32), kept["ends"][:-1]) for layer in Layers._fields]
-    layers = [Layers(*both) for both in zip(*parts, strict=True)]
+    parts = [np.split(kept[layer].astype(np.float32), kept["ends"][:-1]) for layer in WordLayers._fields]
+    layers = [WordLayers(*both) for both in zip(*parts, strict=True)]
     return [Case(pair, layers[2 * i], layers[2 * i + 1]) for i, pair in enumerate(pairs)]
 
 
@@ -144,7 +144,7 @@ def fit_spans(encoders: Sequence[str], words: Weights, context: Weights) -> tupl
     return logistic(measures, gold, [np.ones_like(g) for g in gold]), groups
 
 
-def logistic(measures: list[Matrix], gold: list[np.ndarray], kept: list[np.ndarray]) -> Weights:
+def logistic(measures: list[Array], gold: list[np.ndarray], kept: list[np.ndarray]) -> Weights:
     """Logistic regression over all cells that count."""
     from sklearn.linear_model import LogisticRegression
 
@@ -183,18 +183,18 @@ def counted(case: Case) -> np.ndarray:
     return found
 
 
-def with_context(own: Matrix, words: Weights) -> Matrix:
+def with_context(own: Array, words: Weights) -> Array:
     """Measures of words and of the first guess."""
     first = words.logits(own)
     return np.concatenate([own, context_measures(first, mutual(first, 0.0))], axis=-1)
 
 
-def word_logits(case: Case, ours: Scoring) -> Matrix:
+def word_logits(case: Case, ours: Scoring) -> Array:
     """Log odds of all word links."""
     return ours.word_logits(case.pair.words_a, case.pair.words_b, case.cosines)
 
 
-def chunk_measures(case: Case, ours: Scoring) -> Matrix:
+def chunk_measures(case: Case, ours: Scoring) -> Array:
     """Measures of chunks against chunks."""
     pair = case.pair
     likely = chance(word_logits(case, ours))
@@ -213,7 +213,7 @@ def linked(group: Sequence[Case], ours: Scoring) -> list[Links]:
     return [cells(word_logits(case, ours) > 0) for case in group]
 
 
-def matched(group: Sequence[Case], gains: Sequence[Matrix]) -> list[Links]:
+def matched(group: Sequence[Case], gains: Sequence[Array]) -> list[Links]:
     """Chunks linked by their gains: two flat trees, so the aligner's first pass is one matching."""
     return [named(best_matching(gain)[1], case) for case, gain in zip(group, gains, strict=True)]
 
@@ -238,7 +238,7 @@ def overlap(group: Sequence[Case]) -> list[Links]:
     ]
 
 
-def shared(case: Case) -> Matrix:
+def shared(case: Case) -> Array:
     """Jaccard's share of words of chunks, marks left out."""
     sets_a = [said(case.pair.words_a, chunk) for chunk in case.pair.chunks_a]
     sets_b = [said(case.pair.words_b, chunk) for chunk in case.pair.chunks_b]
@@ -250,7 +250,7 @@ def said(words: Sequence[str], chunk: Sequence[int]) -> set[str]:
     return {words[i].casefold() for i in chunk if any(letter.isalnum() for letter in words[i])}
 
 
-def equal_words(case: Case) -> Matrix:
+def equal_words(case: Case) -> Array:
     """1 for equal words, a little more where they stand at the same place."""
     a, b = case.pair.words_a, case.pair.words_b
     return np.array(

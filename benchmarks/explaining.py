@@ -20,11 +20,11 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from alignment import CHUNKED, Case, cases, linked
-from likewise.data.alignments import edited_words, read_edits
+from alignment_corpora import edited_words, read_edits
 from likewise.encoders.sentence import load_encoder
+from likewise.explain.matching import MATCHED, least_matched, word_matches
 from likewise.phrases import scoring
 from likewise.phrases.aligner import Aligner
-from likewise.phrases.explaining import MATCHED, least_matched, word_matches
 from likewise.phrases.parsing import phraser
 from likewise.phrases.spans import Phrases
 from likewise.versions import versions

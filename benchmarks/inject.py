@@ -1,4 +1,4 @@
-"""Teach phrases to an encoder in the ways of seed 003, and write how well each way learns them.
+"""Teach phrases to an encoder in the ways of Arase & Tsujii 2019, and write how well each way learns them.
 
     python benchmarks/inject.py minilm
     python benchmarks/inject.py mpnet --ways both simple --links runs/injection/links-*.jsonl.gz
@@ -26,7 +26,7 @@ from likewise.data import write_json_aside
 from likewise.training.state import FitEvent
 
 RESULTS = Path(__file__).resolve().parent / "results" / "injection.json"
-# METHODS 4.3 and 4.7: the paper's rows, and what no paper has.
+# The rows of Arase & Tsujii 2019, Tables 5 to 7, and what no paper has.
 WAYS: dict[str, dict[str, Any]] = {
     "both": {},
     "simple": {"features": "simple"},

@@ -32,7 +32,7 @@ import torch
 
 from likewise.data import load_corpus, write_json_aside
 from likewise.encoders.features import TextFeatures
-from likewise.encoders.words import split_words
+from likewise.encoders.words import distinct_words
 from likewise.methods.label_embedding import LabelModel
 from likewise.kinds.building import build_encoder, build_relations, build_settings
 from likewise.recipes.labels import label_stages, start_label_model
@@ -61,7 +61,7 @@ class Bench:
         stage = label_stages(recipe)[0][1]
         relation = build_relations(recipe)[TASK]
         said = [way for ways in relation.label_texts for way in ways]
-        words = split_words([*(record.texts[0] for record in records), *said])
+        words = distinct_words([*(record.texts[0] for record in records), *said])
         encoder = build_encoder(recipe.encoder, device="cpu", seed=recipe.seed, words=words)
         self.model: LabelModel = start_label_model(recipe, stage, encoder).train()
         self.settings: FitSettings = build_settings(stage, seed=recipe.seed, device="cpu")

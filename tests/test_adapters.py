@@ -7,11 +7,18 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from likewise.adapters import Convolution, Prelayer, Projection, Refinement, apply_layers, fold
+from likewise.adapters import Convolution, Prelayer, Projection, Refinement, fold
 from likewise.encoders.sentence import load_encoder, with_layers, with_prompt
 from likewise.errors import UsageError
 
 WIDTH = 12
+
+
+def apply_layers(layers, x):
+    """Vectors through folded layers."""
+    for layer in layers:
+        x = layer(x)
+    return x
 
 
 def stirred(module):

@@ -12,7 +12,7 @@ from likewise.encoders.features import TextFeatures
 from likewise.encoders.resolve import resolve
 from likewise.encoders.sentence import load_encoder, transformer_layers, without_normalisation
 from likewise.encoders.vectors import VectorCache, encode_texts
-from likewise.encoders.words import average_encoder, bilstm_encoder, load_vectors, split_words
+from likewise.encoders.words import average_encoder, bilstm_encoder, distinct_words, load_vectors
 from likewise.errors import DataError, ModelError, UsageError
 
 TEXTS = [
@@ -73,7 +73,7 @@ def test_encode_texts_encodes_each_distinct_text_once(encoder):
 
 
 def test_bilstm_words_can_be_limited_to_the_data(tiny_vectors):
-    words, table = load_vectors(tiny_vectors, words=split_words(["A man, a DOG!"]))
+    words, table = load_vectors(tiny_vectors, words=distinct_words(["A man, a DOG!"]))
     assert sorted(words) == ["!", ",", "a", "dog", "man"]
     assert table.shape == (5, 8)
 

@@ -323,10 +323,10 @@ def test_experiment_compares_columns_advises_and_tells_the_cost(relations, tmp_p
 
 def row(setting, numbers, *, models=1, schedule="multi-label", metric="spearman"):
     """A row made of numbers alone."""
-    from likewise.experiments.rows import Row
+    from likewise.experiments.rows import ResultRow
 
     seeds = tuple(range(len(next(iter(numbers.values())))))
-    return Row(
+    return ResultRow(
         "", setting, {}, seeds, (0.5,) * len(seeds), numbers, (1.0,) * len(seeds), (None,) * len(seeds),
         dict.fromkeys(numbers, metric), schedule, models, (float(models),) * len(seeds), 10,
     )  # fmt: skip

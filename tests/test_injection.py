@@ -1,4 +1,4 @@
-"""Seed 003: phrases taught to an encoder. Inputs, negatives, losses, a whole run, what is left behind."""
+"""Phrases taught to an encoder. Inputs, negatives, losses, a whole run, what is left behind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 import likewise
-from likewise.data.links import Link, LinkedPair, read_links, split_words, write_links
+from likewise.data.links import Link, LinkedPair, read_links, split_at_blanks, write_links
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError, RecipeError, UsageError
 from likewise.methods.injection import PARAPHRASE, RANDOM, WITHIN, InjectionModel, pair_features, pool_spans
@@ -43,7 +43,7 @@ PLACES = ["in the park", "near the river", "on the street", "in a house"]
 
 def linked(a: str, b: str, *links: tuple[int, int, int, int]) -> LinkedPair:
     made = tuple(Link((s, e), (t, f)) for s, e, t, f in links)
-    return LinkedPair(a, b, split_words(a), split_words(b), made)
+    return LinkedPair(a, b, split_at_blanks(a), split_at_blanks(b), made)
 
 
 def corpus() -> list[LinkedPair]:
@@ -92,7 +92,7 @@ def test_joined_as_the_tokenizer_joins(joiner, encoder, a, b):
 
 
 def test_spans_of_the_second_text_are_found_behind_the_first(joiner, encoder):
-    """METHODS 4.2: first piece of the first word to the last of the last; + [CLS]; + len([CLS] s [SEP])."""
+    """First piece of the first word to the last of the last; + [CLS]; + len([CLS] s [SEP])."""
     pair = linked("the dogs plays", "a cats sings", (0, 2, 0, 2), (2, 3, 2, 3))
     [pieces] = joiner.pairs([pair])
     rows = PhraseRows([pieces], seed=1)
@@ -121,7 +121,7 @@ def test_spans_lie_in_their_own_row_when_texts_are_encoded_apart(joiner, encoder
 
 
 def test_negatives_never_are_what_is_linked(joiner):
-    """METHODS, Appendix C 10."""
+    """A drawn negative is never a gold span."""
     pairs = joiner.pairs(corpus())
     for seed in range(5):
         for pair in pairs[:10]:

@@ -1,4 +1,4 @@
-"""Seed 002: labels are texts; many tasks in one model."""
+"""Labels are texts; many tasks in one model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 
 import likewise
 from likewise.encoders.sentence import load_encoder
-from likewise.encoders.words import split_words
+from likewise.encoders.words import distinct_words
 from likewise.errors import DataError, LikewiseError, ModelError, RecipeError, UsageError
 from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
@@ -411,7 +411,7 @@ def test_shipped_recipes_train_on_tiny_data(tasks, tiny_encoder, scenario, kind)
             for task in build_relations(parse_recipe(document, "x")).values()
             for ways in task.label_texts
         ]
-        known = sorted(split_words(["the man woman sings sleeps", *said]))
+        known = sorted(distinct_words(["the man woman sings sleeps", *said]))
         (vectors / "words.txt").write_text("\n".join(known) + "\n")
         table = np.random.default_rng(1).normal(size=(len(known), 8)).astype("float32")
         np.save(vectors / "vectors.npy", table)

@@ -1,4 +1,4 @@
-"""Losses: the contract for all of them by table, and METHODS Appendix C 3 and 4."""
+"""Losses: the contract for all of them by table; zones and boundaries of the regression losses."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from likewise.losses import (
     kl_grid,
     l1,
     make_loss,
-    mse,
-    pearson,
+    mse_loss,
+    pearson_loss,
     smooth_k2,
     translated_relu,
 )
@@ -69,7 +69,7 @@ def test_translated_relu_and_smooth_k2_reduce_to_l1_and_mse():
     mask = torch.ones(50, dtype=torch.bool)
     options = {"k": 1.0, "x0": 0.0, "boundary": "none"}
     assert torch.equal(translated_relu(output, target, mask, **options), l1(output, target, mask))
-    assert torch.equal(smooth_k2(output, target, mask, **options), mse(output, target, mask))
+    assert torch.equal(smooth_k2(output, target, mask, **options), mse_loss(output, target, mask))
 
 
 @pytest.mark.parametrize("loss", [translated_relu, smooth_k2])
@@ -139,7 +139,7 @@ def test_pearson_loss_averages_to_one_minus_pearson():
     from scipy.stats import pearsonr
 
     output, target = torch.randn(30, dtype=torch.double), torch.randn(30, dtype=torch.double)
-    value = pearson(output, target, torch.ones(30, dtype=torch.bool)).mean().item()
+    value = pearson_loss(output, target, torch.ones(30, dtype=torch.bool)).mean().item()
     assert value == pytest.approx(1 - pearsonr(output.numpy(), target.numpy()).statistic, abs=1e-9)
 
 
@@ -149,7 +149,7 @@ def test_pearson_loss_weighs_groups_alike_and_compares_within_them():
     output, target = torch.randn(30, dtype=torch.double), torch.randn(30, dtype=torch.double)
     group = torch.tensor([0] * 6 + [1] * 24)
     target[:6] += 100  # another scale altogether
-    value = pearson(output, target, torch.ones(30, dtype=torch.bool), group=group).mean().item()
+    value = pearson_loss(output, target, torch.ones(30, dtype=torch.bool), group=group).mean().item()
     each = [1 - pearsonr(output[group == g].numpy(), target[group == g].numpy()).statistic for g in (0, 1)]
     assert value == pytest.approx(sum(each) / 2, abs=1e-9)
 
@@ -157,7 +157,7 @@ def test_pearson_loss_weighs_groups_alike_and_compares_within_them():
 def test_pearson_loss_leaves_out_groups_too_small_to_correlate():
     output = torch.randn(8, requires_grad=True)
     group = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
-    values = pearson(output, torch.randn(8), torch.ones(8, dtype=torch.bool), group=group)
+    values = pearson_loss(output, torch.randn(8), torch.ones(8, dtype=torch.bool), group=group)
     assert (values[:3] == 0).all()
     values.sum().backward()
     assert torch.isfinite(output.grad).all()
@@ -237,7 +237,7 @@ def test_anchored_counts_only_unrated_pairs():
 @pytest.mark.parametrize("rows", [1, 3])
 def test_pearson_loss_of_a_tiny_batch_still_has_a_gradient(rows):
     output = torch.randn(rows, requires_grad=True)
-    value = pearson(
+    value = pearson_loss(
         output, torch.randn(rows), torch.ones(rows, dtype=torch.bool), group=torch.zeros(rows)
     ).sum()
     value.backward()

@@ -1,4 +1,4 @@
-"""Seed 001: meaning split from language on parallel text, refined on rated pairs, over a frozen encoder."""
+"""Meaning split from language on parallel text, refined on rated pairs, over a frozen encoder."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_terms_are_those_of_the_paper(split, batch):
 
 
 def test_total_is_the_sum_of_four_terms_and_push_is_only_shown(split, batch):
-    """METHODS appendix C, item 8."""
+    """The authors' code computes the push and leaves it out of the total."""
     assert "push" not in split.terms(*batch, SplitLoss())  # not learnt from, so not computed in a step
     with torch.no_grad():
         terms = split.terms(*batch, SplitLoss())

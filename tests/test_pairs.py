@@ -1,4 +1,4 @@
-"""PairModel: shapes, shared heads, masks; METHODS Appendix C 5 on the model's own step."""
+"""PairModel: shapes, shared heads, masks; with one relation every schedule is the same step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relation and Codec: METHODS Appendix C 1 and 2."""
+"""Relation and Codec: values survive encoding; SentEval's encoder loses the mass it is known to lose."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ give a number back from its two halves: φ(x) − φ(−x) = x for relu, gelu an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +21,6 @@ from torch import Tensor, nn
 
 from likewise.errors import UsageError
 
-Activation = Literal["identity", "relu", "gelu", "silu", "tanh"]
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "identity": nn.Identity,
     "relu": nn.ReLU,
@@ -171,13 +170,6 @@ def fold(adapters: Iterable[Adapter]) -> list[Layer]:
             )
         folded.append(layer)
     return folded
-
-
-def apply_layers(layers: Sequence[Layer], x: Tensor) -> Tensor:
-    """Vectors through folded layers."""
-    for layer in layers:
-        x = layer(x)
-    return x
 
 
 def _layer(linear: nn.Linear, activation: str = "identity") -> Layer:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from likewise.errors import Problem, RecipeError
 
-Model = TypeVar("Model", bound=BaseModel)
+_Model = TypeVar("_Model", bound=BaseModel)
 # What pydantic adds to a path where a value may be of several types.
 _TYPES = ("bool", "str", "list[str]", "tuple[str, ...]", "tuple[str, str]")
 
@@ -37,7 +37,7 @@ def parse_toml(content: bytes, where: str) -> dict[str, Any]:
         raise RecipeError([Problem(where, f"is not valid TOML ({error})", "fix the line it names")]) from None
 
 
-def validate(model: type[Model], data: Any, where: str) -> Model:
+def validate(model: type[_Model], data: Any, where: str) -> _Model:
     """Data as the model has it; every problem with its path in one form, zero-based: `stage.0.data`."""
     try:
         return model.model_validate(data)

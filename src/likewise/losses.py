@@ -31,7 +31,7 @@ def l1(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
     return _masked((output - target).abs(), mask)
 
 
-def mse(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+def mse_loss(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
     """e². Heads: scalar, cosine (there it is (cos − y01)², Sentence-BERT's regression objective)."""
     return _masked((output - target) ** 2, mask)
 
@@ -55,7 +55,7 @@ def translated_relu(
 ) -> Tensor:
     """k·max(0, |e| − x0), k > 0, 0 ≤ x0 ≤ half the label spacing. (1, 0) is L1. Heads: scalar, cosine.
 
-    Seed 004.
+    Zhang & Li 2024.
     """
     return _masked(k * _beyond_zone(output, target, x0, boundary, lo, hi), mask)
 
@@ -71,7 +71,10 @@ def smooth_k2(
     lo: float = 0.0,
     hi: float = 1.0,
 ) -> Tensor:
-    """k·max(0, |e| − x0)², k > 0, 0 ≤ x0 ≤ half the label spacing; C¹ at x0. (1, 0) is MSE. Seed 004."""
+    """k·max(0, |e| − x0)², k > 0, 0 ≤ x0 ≤ half the label spacing; C¹ at x0. (1, 0) is MSE.
+
+    Zhang & Li 2024.
+    """
     return _masked(k * _beyond_zone(output, target, x0, boundary, lo, hi) ** 2, mask)
 
 
@@ -117,7 +120,7 @@ def cross_entropy(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
     return _masked(functional.cross_entropy(output, classes, reduction="none"), mask)
 
 
-def pearson(output: Tensor, target: Tensor, mask: Tensor, *, group: Tensor | None = None) -> Tensor:
+def pearson_loss(output: Tensor, target: Tensor, mask: Tensor, *, group: Tensor | None = None) -> Tensor:
     """½(ẑ − z)² of scores standardised within their group; the batch mean is the groups' mean of 1 − Pearson.
 
     Heads: cosine, scalar. `group` (B) numbers the data set of each pair: sets rated by different people on
@@ -163,9 +166,9 @@ def cosent(
 def infonce(
     output: Tensor, target: Tensor, mask: Tensor, *, temperature: float = 0.05, positive: float = 0.99
 ) -> Tensor:
-    """−log e^{cos(u_i,v_i)/τ} / Σ_j e^{cos(u_i,v_j)/τ} for positives. Head: contrast. Output B×B. Seed 004
-    eq. 3.
+    """−log e^{cos(u_i,v_i)/τ} / Σ_j e^{cos(u_i,v_j)/τ} for positives. Head: contrast. Output B×B.
 
+    Zhang & Li 2024, equation 3.
     A pair is positive where its unit target reaches `positive`; others only lend their v as negatives.
     """
     wanted = mask.bool() & (target >= positive)
@@ -213,14 +216,14 @@ class LossEntry:
 _NUMBER = ("scalar", "cosine", "described")
 LOSSES: dict[str, LossEntry] = {
     "l1": LossEntry(l1, _NUMBER),
-    "mse": LossEntry(mse, _NUMBER),
+    "mse": LossEntry(mse_loss, _NUMBER),
     "huber": LossEntry(huber, _NUMBER),
     "translated_relu": LossEntry(translated_relu, _NUMBER, own_units=True),
     "smooth_k2": LossEntry(smooth_k2, _NUMBER, own_units=True),
     "kl_grid": LossEntry(kl_grid, ("distribution",)),
     "mse_grid": LossEntry(mse_grid, ("distribution",)),
     "cross_entropy": LossEntry(cross_entropy, ("classes",)),
-    "pearson": LossEntry(pearson, _NUMBER, grouped=True, ranks=True),
+    "pearson": LossEntry(pearson_loss, _NUMBER, grouped=True, ranks=True),
     "cosent": LossEntry(cosent, _NUMBER, grouped=True, ranks=True),
     "infonce": LossEntry(infonce, ("contrast",), ranks=True),
 }

@@ -6,8 +6,7 @@
     cosine      cos(u, v), one column
     euclid      ‖u − v‖, one column
 
-A linear head over [u; v] alone is a·u + c·v: however it is trained, it cannot compare the texts (METHODS
-0.10).
+A linear head over [u; v] alone is a·u + c·v: however it is trained, it cannot compare the texts.
 `Pairing.interacts` says so, and `methods.pairs` refuses that combination.
 """
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from torch import Tensor
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
 
 def world_size() -> int:
@@ -48,7 +48,7 @@ def wait() -> None:
         torch.distributed.barrier()
 
 
-def from_first(value: Value) -> Value:
+def from_first(value: _Value) -> _Value:
     """The first process's value, in all of them: decisions must not differ by a rounding."""
     if not _together():
         return value

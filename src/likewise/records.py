@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import Problem, UsageError, ValueRangeError
 
-Kind = Literal["graded", "ordered", "classes"]
+RelationKind = Literal["graded", "ordered", "classes"]
 Form = Literal["value", "unit", "grid", "class"]
 Value = float | str
 Array = NDArray[np.float64]
@@ -40,7 +40,7 @@ class Relation:
     """
 
     name: str
-    kind: Kind = "graded"
+    kind: RelationKind = "graded"
     lo: float = 0.0
     hi: float = 1.0
     step: float = 1.0
@@ -239,7 +239,7 @@ class Codec:
     class  the label's index; shape ()
 
     `senteval` keeps SentEval's encoder, which assumes a grid 1..K and drops the mass of values below 1
-    (METHODS 0.8).
+    (SentEval issue 83).
     """
 
     relation: Relation

@@ -4,7 +4,7 @@
     multi-label  one step on the weighted sum over all relations
     multi-task   one step per relation on the same batch, in table order (or in random order per batch)
 
-With one relation the three are the same rule (METHODS Appendix C 5).
+With one relation the three are the same rule.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def test_catalogue_subsets(data_dir):
 
 @pytest.mark.realdata
 def test_catalogue_overlap_counts_as_pinned(data_dir):
-    """METHODS 6.7: 4,760 STS-B train rows stand in the STS12-16 tests; 363 + 486 dev rows are clean."""
+    """4,760 STS-B train rows stand in the STS12-16 tests; 363 + 486 dev rows are clean."""
 
     def keys(name, split):
         return [pair_key(record.a, record.b) for record in load_corpus(name, split, data_dir=data_dir)]

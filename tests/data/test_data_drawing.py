@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from likewise.cli.data import app
 from likewise.data import check, find_corpus, load_corpus, text_key
-from likewise.data.catalogue import Corpus, Draw, Rating, Split
+from likewise.data.catalogue import Corpus, Rating, SeededDraw, Split
 from likewise.data.corpora import corpus_table, verify
 from likewise.data.drawing import drawn_order
 from likewise.errors import DataError, FormatError
@@ -87,7 +87,7 @@ def test_drawing_order_does_not_hang_on_the_order_in_which_groups_appear():
 def test_drawing_parts_are_disjoint_complete_and_balanced(folder):
     write(folder / "own.tsv", ["up"] * 20 + ["down"] * 20)
     cuts = [(0, 28), (28, 32), (32, 40)]
-    corpus = own_corpus(*(Draw(1, "label", 40, start, stop) for start, stop in cuts))
+    corpus = own_corpus(*(SeededDraw(1, "label", 40, start, stop) for start, stop in cuts))
     parts = [rows_of(corpus, split, folder) for split in corpus.splits]
     lines = [line for rows in parts for line in lines_of(rows)]
     assert sorted(lines) == list(range(2, 42))
@@ -102,7 +102,7 @@ def test_drawing_parts_are_disjoint_complete_and_balanced(folder):
 
 def test_drawing_another_seed_draws_other_rows(folder):
     write(folder / "own.tsv", ["up", "down"] * 20)
-    corpus = own_corpus(Draw(1, "label", 40, 0, 20), Draw(2, "label", 40, 0, 20))
+    corpus = own_corpus(SeededDraw(1, "label", 40, 0, 20), SeededDraw(2, "label", 40, 0, 20))
     first, second = (lines_of(rows_of(corpus, split, folder)) for split in corpus.splits)
     assert len(first) == len(second) == 20
     assert first != second
@@ -113,7 +113,9 @@ def test_drawing_is_from_the_rows_that_where_keeps(folder):
     lines = (folder / "kept.tsv").read_text(encoding="utf-8").splitlines()
     mixed = [lines[0], *(line for row in lines[1:] for line in ("up\tb\tOther.", row))]
     (folder / "own.tsv").write_text("\n".join(mixed) + "\n", encoding="utf-8")
-    corpus = own_corpus(Draw(1, "label", 8, 0, 4), Draw(1, "label", 8, 4, 8), where={"kind": ["a"]})
+    corpus = own_corpus(
+        SeededDraw(1, "label", 8, 0, 4), SeededDraw(1, "label", 8, 4, 8), where={"kind": ["a"]}
+    )
     texts = [{row.fields["text"] for row in rows_of(corpus, split, folder)} for split in corpus.splits]
     order = drawn_order(["up", "down"] * 4, 1)
     assert texts == [{f"Text {number}." for number in order[:4]}, {f"Text {number}." for number in order[4:]}]
@@ -122,7 +124,7 @@ def test_drawing_is_from_the_rows_that_where_keeps(folder):
 @pytest.mark.parametrize("rows", [39, 41])
 def test_drawing_from_another_number_of_rows_is_refused(folder, rows):
     write(folder / "own.tsv", (["up", "down"] * 21)[:rows])
-    corpus = own_corpus(Draw(1, "label", 40, 0, 20))
+    corpus = own_corpus(SeededDraw(1, "label", 40, 0, 20))
     found = rf"own\.tsv: {rows} rows, expected 40 to draw from; copy or download it again"
     with pytest.raises(DataError, match=found):
         rows_of(corpus, "0", folder)
@@ -132,7 +134,7 @@ def test_drawing_from_another_number_of_rows_is_refused(folder, rows):
 
 def test_drawing_without_its_column_is_refused(folder):
     write(folder / "own.tsv", ["up", "down"])
-    corpus = own_corpus(Draw(1, "stars", 2, 0, 2))
+    corpus = own_corpus(SeededDraw(1, "stars", 2, 0, 2))
     with pytest.raises(DataError, match=r"own\.tsv: no column stars; columns: label, kind, text"):
         rows_of(corpus, "0", folder)
 
@@ -141,7 +143,7 @@ def test_drawing_tells_of_a_malformed_row_once(folder):
     write(folder / "own.tsv", ["up", "down"] * 2)
     with (folder / "own.tsv").open("a", encoding="utf-8") as stream:
         stream.write("up\n")
-    corpus = own_corpus(Draw(1, "label", 4, 0, 4))
+    corpus = own_corpus(SeededDraw(1, "label", 4, 0, 4))
     problems = []
     table = corpus_table(corpus, corpus.find_split(), data_dir=folder)
     assert len(list(table.scan(problems.append))) == 4

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from likewise.data.links import Link, LinkedPair, read_links, split_words, write_links
+from likewise.data.links import Link, LinkedPair, read_links, split_at_blanks, write_links
 from likewise.errors import DataError, FormatError
 
 ROW = {
@@ -61,7 +61,7 @@ def crosses(first, second) -> bool:
 def words_of(draw, text):
     """Where blanks separate, or anywhere: cuts of the text, of which every second piece is a word."""
     if draw(st.booleans()):
-        return split_words(text)
+        return split_at_blanks(text)
     cuts = sorted(draw(st.sets(st.integers(0, len(text)), max_size=12)))
     return tuple(zip(cuts[::2], cuts[1::2], strict=False))
 
@@ -104,7 +104,7 @@ def test_links_round_trip_is_exact(path, pairs):
 @settings(max_examples=60)
 @given(TEXTS)
 def test_links_words_are_what_blanks_separate(text):
-    assert [text[start:end] for start, end in split_words(text)] == text.split()
+    assert [text[start:end] for start, end in split_at_blanks(text)] == text.split()
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

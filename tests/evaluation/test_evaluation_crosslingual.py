@@ -14,7 +14,12 @@ from scipy import stats
 
 from likewise.errors import DataError, EvaluationError, UsageError
 from likewise.evaluation.correlations import difference_interval
-from likewise.evaluation.crosslingual.language_pairs import PairScores, Trained, measure_pairs, score_pairs
+from likewise.evaluation.crosslingual.language_pairs import (
+    PairScores,
+    TrainedLanguages,
+    measure_pairs,
+    score_pairs,
+)
 from likewise.evaluation.crosslingual.measuring import (
     PAIRS,
     CrosslingualData,
@@ -36,7 +41,7 @@ from likewise.evaluation.crosslingual.spread import measure_spread
 from likewise.evaluation.crosslingual.views import TextVectors
 from likewise.records import Record
 
-UNKNOWN = Trained()
+UNKNOWN = TrainedLanguages()
 
 
 @dataclass
@@ -174,7 +179,7 @@ def test_pairs_values_differences_and_marks() -> None:
     gold, scores = planted(120, (0.8, 0.7, 0.6, 0.5, 0.7, 0.65, 0.5, 0.55), rng(7))
     names = ("en-en", "en-de", "pt-en", "fr-de")
     made = PairScores(names, gold, {"raw": scores[4:], "model": scores[:4]})
-    trained = Trained.read(["de-en"], ["eng", "fr", "deu_Latn"])
+    trained = TrainedLanguages.read(["de-en"], ["eng", "fr", "deu_Latn"])
     pairs, averages = measure_pairs(made, trained, rng=rng(1))
     for at, pair in enumerate(pairs):
         assert pair.pearson == pytest.approx(100 * stats.pearsonr(gold, scores[at])[0])
@@ -246,9 +251,9 @@ def test_pairs_constant_cosines_are_named() -> None:
 
 def test_pairs_names_are_checked() -> None:
     with pytest.raises(UsageError, match="'en_de': expected two codes such as en-de"):
-        Trained.read(["en_de"])
+        TrainedLanguages.read(["en_de"])
     with pytest.raises(DataError, match="language pair 'en-dee': unknown language code 'dee'"):
-        Trained.read(["en-dee"])
+        TrainedLanguages.read(["en-dee"])
 
 
 # --- retrieval
@@ -277,7 +282,7 @@ def test_retrieval_accuracy_by_hand() -> None:
     raw = {"Hallo.": (1, 0), "Hi.": (1, 0), "Tee": (0, 1), "tea": (0, 1), "Brot": (1, 1), "bread": (0.1, 1)}
     model = {**raw, "bread": (1, 1)}
     vectors = TextVectors(lookup(raw=raw, model=model), [*text.a, *text.b])
-    (found,) = measure_retrieval(vectors, [text], Trained.read((), ["de"]))
+    (found,) = measure_retrieval(vectors, [text], TrainedLanguages.read((), ["de"]))
     # Raw: Brot has cosine .71 with Hi. and .77 with bread, a hit; bread has .995 with Tee, a miss.
     assert (found.raw.forward, found.raw.backward, found.raw.mean) == (100, 75, 87.5)
     assert (found.model.forward, found.model.backward, found.difference) == (100, 100, 12.5)
@@ -300,7 +305,7 @@ def test_retrieval_average_has_an_interval_over_languages() -> None:
     swapped = {**table, "b": (0, 1), "d": (1, 0)}
     texts = [Text("de", "en", ["a", "c"], ["b", "d"]), Text("pt", "en", ["c", "e"], ["d", "f"])]
     vectors = TextVectors(lookup(raw=swapped, model=table), table)
-    results = measure_retrieval(vectors, texts, Trained.read((), ["de", "en"]))
+    results = measure_retrieval(vectors, texts, TrainedLanguages.read((), ["de", "en"]))
     every, held_out = average_retrieval(results)
     assert (every.name, every.languages, every.model) == ("all languages", 2, 100)
     gaps = [result.difference for result in results]

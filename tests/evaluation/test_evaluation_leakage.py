@@ -1,4 +1,4 @@
-"""The audit finds planted duplicates and reproduces the counts pinned in METHODS 6.7."""
+"""The audit finds planted duplicates and reproduces the counts that docs/evaluation.md names."""
 
 from __future__ import annotations
 

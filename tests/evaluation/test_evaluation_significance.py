@@ -1,4 +1,4 @@
-"""Tests equal scipy or published numbers; arrows follow METHODS 1.6."""
+"""Tests equal scipy or published numbers; arrows are those of Zhang, Wilson & Mihalcea 2018."""
 
 from __future__ import annotations
 

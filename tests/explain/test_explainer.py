@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.data.links import Link, LinkedPair, read_links, split_words, write_links
+from likewise.data.links import Link, LinkedPair, read_links, split_at_blanks, write_links
 from likewise.errors import DataError, ModelError, UsageError
 from likewise.explain.explainer import Explainer
 from likewise.explain.explanation import ExplainedPhrase, ExplainedText, ExplainedWord
@@ -30,7 +30,7 @@ def predictor(tiny_encoder) -> Predictor:
 
 
 def linked(text_a: str, text_b: str, links: list[Link], **more: object) -> LinkedPair:
-    return LinkedPair(text_a, text_b, split_words(text_a), split_words(text_b), tuple(links), **more)
+    return LinkedPair(text_a, text_b, split_at_blanks(text_a), split_at_blanks(text_b), tuple(links), **more)
 
 
 # Leaving words out

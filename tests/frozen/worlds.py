@@ -84,7 +84,7 @@ def _table(file: Path, columns: list[str], rows: Any) -> None:
 
 def _links(file: Path) -> None:
     """Paraphrases whose links are known, as `likewise explain --output` writes them."""
-    from likewise.data.links import Link, LinkedPair, split_words, write_links
+    from likewise.data.links import Link, LinkedPair, split_at_blanks, write_links
 
     pairs = []
     for actor in ACTORS:
@@ -94,7 +94,7 @@ def _links(file: Path) -> None:
                 a, b = f"{actor} {first} {place}", f"{actor} {second} {place}"
                 spans = ((0, n, 0, n), (n, n + d, n, n + e), (n + d, n + d + p, n + e, n + e + p))
                 links = tuple(Link((s, t), (u, v)) for s, t, u, v in spans)
-                pairs.append(LinkedPair(a, b, split_words(a), split_words(b), links))
+                pairs.append(LinkedPair(a, b, split_at_blanks(a), split_at_blanks(b), links))
     write_links(file, pairs)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given as over
 from hypothesis import strategies as st
 
-from likewise.phrases.blocks import Joined, is_mark, pair_blocks
+from likewise.phrases.blocks import SureLink, is_mark, pair_blocks
 from likewise.phrases.spans import Phrases, given, uncrossed
 
 
 def shown(a: Phrases, b: Phrases, links: list[tuple]) -> tuple[list[tuple[str, str]], list[str], list[str]]:
     """The blocks as texts: those that are joined, then what either side has left."""
-    blocks_a, blocks_b = pair_blocks(a, b, [Joined(*link, 0.9) for link in links])
+    blocks_a, blocks_b = pair_blocks(a, b, [SureLink(*link, 0.9) for link in links])
     joined = [(a.said(x.span), b.said(blocks_b[x.partner].span)) for x in blocks_a if x.partner is not None]
     left_a = [a.said(x.span) for x in blocks_a if x.partner is None]
     return joined, left_a, [b.said(y.span) for y in blocks_b if y.partner is None]
@@ -85,7 +85,7 @@ def test_blocks_are_never_marks_alone_though_they_are_listed_as_phrases():
 
 def test_blocks_join_each_phrase_once_by_the_surest_link():
     a, b = given("big dogs", [], where="a"), given("dogs", [], where="b")
-    blocks_a, blocks_b = pair_blocks(a, b, [Joined((0, 1), (0, 1), 0.6), Joined((1, 2), (0, 1), 0.9)])
+    blocks_a, blocks_b = pair_blocks(a, b, [SureLink((0, 1), (0, 1), 0.6), SureLink((1, 2), (0, 1), 0.9)])
     assert [(x.span, x.partner, x.link) for x in blocks_a] == [((0, 1), None, None), ((1, 2), 0, 1)]
     assert [(y.partner, y.link) for y in blocks_b] == [(1, 1)]
 
@@ -120,7 +120,7 @@ def test_blocks_hold_every_word_once_and_partners_agree(a, b, data):
         return start.flatmap(lambda s: st.tuples(st.just(s), st.integers(s + 1, len(phrases.words))))
 
     links = [
-        Joined(*link, 0.5)
+        SureLink(*link, 0.5)
         for link in data.draw(st.lists(st.tuples(ends(a), ends(b)), max_size=8, unique=True))
     ]
     both = pair_blocks(a, b, links)

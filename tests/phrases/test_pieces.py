@@ -6,8 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.phrases.pieces import NONE, pieces_of_span, pieces_of_words, words_of_pieces
+from likewise.phrases.pieces import NONE, pieces_of_span, pieces_of_words
 from likewise.phrases.words import split_words
+
+
+def words_of_pieces(run, runs):
+    """The span of words that a run of pieces covers, whole or in part."""
+    inside = [
+        index
+        for index, (start, end) in enumerate(runs)
+        if (start, end) != NONE and start < run[1] and end > run[0]
+    ]
+    return (inside[0], inside[-1] + 1) if inside else NONE
 
 
 def test_pieces_of_words_at_both_ends():

@@ -8,20 +8,20 @@ from typing import Annotated
 
 import typer
 
+from likewise.cli import options
 from likewise.cli.console import quiet_libraries
 from likewise.wording import counted
 
 app = typer.Typer(help="Vectors of frozen encoders that are kept on disk.", no_args_is_help=True)
 
-Folder = Annotated[
+CacheFolder = Annotated[
     Path | None,
     typer.Option("--folder", help="The cache's folder; default: LIKEWISE_CACHE, or the user's cache."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("info")
-def info(folder: Folder = None, as_json: Json = False) -> None:
+def info(folder: CacheFolder = None, as_json: options.Json = False) -> None:
     """Show which encoders have vectors here, how many texts, how much room.
 
     Example: likewise cache info
@@ -47,7 +47,7 @@ def info(folder: Folder = None, as_json: Json = False) -> None:
 
 
 @app.command("clear")
-def clear(folder: Folder = None, as_json: Json = False) -> None:
+def clear(folder: CacheFolder = None, as_json: options.Json = False) -> None:
     """Remove all kept vectors; they are made again when a run needs them.
 
     Example: likewise cache clear

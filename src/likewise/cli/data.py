@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
+from likewise.cli import options
 from likewise.data.aside import to_json
 from likewise.data.catalogue import Corpus, corpus_names, find_corpus
 from likewise.data.checking import check
@@ -25,14 +26,13 @@ app = typer.Typer(help="List the named corpora, check a file, split a file.", no
 
 _FEW = 6
 
-DataDir = Annotated[
+CorporaDir = Annotated[
     Path | None, typer.Option("--data-dir", help="The folder of named corpora; default: LIKEWISE_DATA.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
-def list_corpora(data_dir: DataDir = None, as_json: Json = False) -> None:
+def list_corpora(data_dir: CorporaDir = None, as_json: options.Json = False) -> None:
     """List the named corpora: what is rated on which scale, splits and rows, licence, and whether it is here.
 
     Sentences and their translations and paraphrases, which are not rated, are listed after them.
@@ -65,8 +65,8 @@ def check_source(
     text_b: Annotated[str | None, typer.Option("--text-b", help="The second text's column.")] = None,
     max_chars: Annotated[int, typer.Option("--max-chars", min=1, help="The longest text.")] = MAX_CHARS,
     strict: Annotated[bool, typer.Option("--strict", help="Count conflicting ratings as problems.")] = False,
-    data_dir: DataDir = None,
-    as_json: Json = False,
+    data_dir: CorporaDir = None,
+    as_json: options.Json = False,
 ) -> None:
     """Check a file and report all its problems at once; ends with 1 if there are any.
 
@@ -106,7 +106,7 @@ def split_source(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed draws another split.")] = 1,
     text_a: Annotated[str | None, typer.Option("--text-a", help="The first text's column.")] = None,
     text_b: Annotated[str | None, typer.Option("--text-b", help="The second text's column.")] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Split a file into train, dev and test so that no text stands in two of them.
 

@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 PAGE_LIMIT = 200
 _LINES = (".jsonl", ".ndjson")
 
-Pair = TypeVar("Pair")
+_Pair = TypeVar("_Pair")
 
 
-class _Counted(Iterator[Pair]):
+class _Counted(Iterator[_Pair]):
     """Pairs as they are asked for, and how many there are in all."""
 
-    def __init__(self, pairs: Iterable[Pair]) -> None:
+    def __init__(self, pairs: Iterable[_Pair]) -> None:
         self._pairs = iter(pairs)
         self._count = 0
 
-    def __next__(self) -> Pair:
+    def __next__(self) -> _Pair:
         pair = next(self._pairs)
         self._count += 1
         return pair

@@ -46,7 +46,7 @@ def training_batches(
 
     length  rows sorted by length (ties shuffled), cut into batches, the batches shuffled: little padding
     random  rows shuffled, then cut
-    fixed   like random, but the same order in every epoch (what the code of seed 004 did)
+    fixed   like random, but the same order in every epoch (what the code of Zhang & Li 2024 did)
 
     `token_budget` closes a batch early when (rows × 2 × longest) would exceed it. `weights` repeats a row
     that many times on average: 2.5 means two or three times, drawn anew each epoch, the total staying the

@@ -14,10 +14,10 @@ from typing import Any, Literal
 from likewise.errors import UsageError
 from likewise.records import Relation
 
-Kind = Literal["rated", "parallel", "paraphrases"]
+CorpusKind = Literal["rated", "parallel", "paraphrases"]
 
 # What a corpus of each kind holds, and where that is read.
-_HOLDS: dict[Kind, tuple[str, str]] = {
+_HOLDS: dict[CorpusKind, tuple[str, str]] = {
     "rated": ("rated pairs", "use it under `data`, or by load_corpus"),
     "parallel": ("translations", "use it under `parallel`, or by read_parallel"),
     "paraphrases": ("paraphrases", "read it by read_paraphrases"),
@@ -28,7 +28,7 @@ _CROSSED = re.compile("([^-_]+)-([^-_]+)_(.+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class SeededDraw:
     """Rows `start` to `stop` of a seeded order of `of` rows, where the values of column `by` take turns."""
 
     seed: int
@@ -53,7 +53,7 @@ class Split:
     sha256: str = ""
     where: Mapping[str, Sequence[str]] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    draw: Draw | None = None
+    draw: SeededDraw | None = None
     language: str = "en"
     sides: tuple[Split, ...] = ()
 
@@ -106,7 +106,7 @@ class Corpus:
     splits: Mapping[str, Split]
     subset: str = ""
     hub: Hub | None = None
-    kind: Kind = "rated"
+    kind: CorpusKind = "rated"
     translated: bool = False
 
     @property
@@ -131,7 +131,7 @@ class Corpus:
             return ()
         return tuple(dict.fromkeys((s.languages[0], s.languages[1]) for s in self.splits.values()))
 
-    def require(self, kind: Kind) -> None:
+    def require(self, kind: CorpusKind) -> None:
         """Refuse a corpus of another kind, in words that say what it is for."""
         if self.kind == kind:
             return
@@ -220,7 +220,7 @@ def _corpus(name: str, entry: dict[str, Any]) -> Corpus:
 def _split(name: str, entry: dict[str, Any]) -> Split:
     asked = entry.pop("where", {}).items()
     where = {column: [value] if isinstance(value, str) else value for column, value in asked}
-    draw = Draw(**entry.pop("draw")) if "draw" in entry else None
+    draw = SeededDraw(**entry.pop("draw")) if "draw" in entry else None
     return Split(name, where=where, draw=draw, **entry)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from likewise.data.catalogue import Draw
+from likewise.data.catalogue import SeededDraw
 from likewise.data.rows import Fail, Row, Table, ignore
 from likewise.data.values import to_label
 from likewise.errors import DataError, Problem
 
 
-def drawn_table(table: Table, draw: Draw) -> Table:
+def drawn_table(table: Table, draw: SeededDraw) -> Table:
     """The drawn rows of a table, in the table's own order; a table of another length is an error.
 
     Goes through the table twice and holds no texts, so that a long file fits.
@@ -45,7 +45,7 @@ def drawn_order(groups: Sequence[str], seed: int) -> list[int]:
     return sorted(standing, key=standing.__getitem__)
 
 
-def _other_length(table: Table, draw: Draw, rows: int) -> Problem:
+def _other_length(table: Table, draw: SeededDraw, rows: int) -> Problem:
     found = f"{rows:,} rows, expected {draw.of:,} to draw from"
     remedy = "copy or download it again: of other rows another part would be drawn"
     return Problem(table.name, found, remedy)

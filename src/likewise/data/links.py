@@ -33,6 +33,7 @@ from likewise.errors import DataError, Problem
 MAX_LINE = 2**20
 MAX_WORDS = 10_000
 
+# Half-open: words (2, 5) are words 2, 3 and 4.
 Span = tuple[int, int]
 
 _REQUIRED = ("text_a", "text_b", "links")
@@ -81,7 +82,7 @@ class LinkedPair:
         return bool(self.words_a or self.words_b)
 
 
-def split_words(text: str) -> tuple[Span, ...]:
+def split_at_blanks(text: str) -> tuple[Span, ...]:
     """Where the words of a text are that blanks separate, as half-open character offsets."""
     return tuple(match.span() for match in _WORD.finditer(text))
 
@@ -182,7 +183,7 @@ def _to_pair(fields: Mapping[str, Any], source: str) -> LinkedPair:
 def _to_fields(pair: LinkedPair) -> dict[str, object]:
     fields: dict[str, object] = {"id": pair.id, "text_a": pair.text_a, "text_b": pair.text_b}
     for side, text, words in (("a", pair.text_a, pair.words_a), ("b", pair.text_b, pair.words_b)):
-        fields[f"words_{side}"] = None if words == split_words(text) else words
+        fields[f"words_{side}"] = None if words == split_at_blanks(text) else words
     fields["links"] = [_link_fields(link) for link in pair.links]
     fields |= {"spans_a": pair.spans_a or None, "spans_b": pair.spans_b or None, "by": pair.by}
     return {key: value for key, value in fields.items() if value is not None}
@@ -199,7 +200,7 @@ def _to_name(fields: Mapping[str, Any], key: str, source: str) -> str | None:
 
 def _to_words(value: object, text: str, *, side: str, source: str) -> tuple[Span, ...]:
     name = f"words_{side}"
-    words = split_words(text) if value is None else _to_list(value, name, source)
+    words = split_at_blanks(text) if value is None else _to_list(value, name, source)
     if len(words) > MAX_WORDS:
         found = f"text_{side} has {len(words):,} words, more than the limit of {MAX_WORDS:,}"
         raise _wrong(source, found, "split the text")

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.answering import Vectors
 from likewise.data.aside import open_aside, write_json_aside
 from likewise.data.filecache import (
     CACHE_VARIABLE,
@@ -39,7 +40,7 @@ from likewise.data.filecache import (
 )
 from likewise.encoders.features import TextFeatures, default_prompt
 from likewise.encoders.sentence import embedding_width
-from likewise.encoders.vectors import Vectors, encode_texts
+from likewise.encoders.vectors import encode_texts
 from likewise.errors import DataError, Problem
 
 if TYPE_CHECKING:

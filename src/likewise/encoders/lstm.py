@@ -1,4 +1,4 @@
-"""An LSTM over word vectors, its last state as the vector of a text or a label: the learner of seed 002.
+"""An LSTM over word vectors, its last state as the vector of a text or a label (Zhang et al. 2017).
 
     plain        ids T → vectors T×d → LSTM T×H → state at the last word H       stock modules
     peepholes    ids T → vectors T×d → `PeepholeLSTM` H                          Zhang et al. 2017, eqs. 6–11

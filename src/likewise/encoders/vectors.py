@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from likewise.answering import Vectors
 from likewise.data.batching import token_budget_batches
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import autocast_settings, check_precision
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 DEFAULT_BUDGET = 2048
-Vectors = NDArray[np.float32]
 
 
 def to_device(features: dict[str, object], device: torch.device) -> dict[str, object]:

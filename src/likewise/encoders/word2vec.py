@@ -1,4 +1,4 @@
-"""Word vectors trained on the texts at hand, by word2vec: what Model-I of seed 002 compares, without a label.
+"""Word vectors trained on the texts at hand, by word2vec: what Model-I of Zhang et al. 2017 compares.
 
 Needs gensim. One thread and a seed: the same texts in the same order give the same vectors.
 """

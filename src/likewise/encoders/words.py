@@ -19,7 +19,6 @@ from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import LSTM, Pooling, StaticEmbedding, WordEmbeddings
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
@@ -27,13 +26,13 @@ from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedTokenizerFast
 
+from likewise.answering import Vectors
 from likewise.encoders.resolve import local_model
 from likewise.errors import DataError, Problem, UsageError
 
 PAD, UNKNOWN, BEGIN, END = "<pad>", "<unk>", "<s>", "</s>"
 SPECIAL = (PAD, UNKNOWN, BEGIN, END)
 Padding = Literal["safe", "infersent-v1"]
-Vectors = NDArray[np.float32]
 # Words, each once, and their vectors.
 WordTable = tuple[list[str], Vectors]
 # Where word vectors come from: a folder, a file, or a table that is there already.
@@ -159,7 +158,7 @@ def with_dropout(encoder: SentenceTransformer, share: float) -> SentenceTransfor
     return encoder
 
 
-def split_words(texts: Iterable[str]) -> set[str]:
+def distinct_words(texts: Iterable[str]) -> set[str]:
     """The distinct words of texts."""
     found: set[str] = set()
     for text in texts:

@@ -10,7 +10,7 @@ from likewise.errors import UsageError
 from likewise.evaluation.metrics import get_metric
 
 Aggregation = Literal["all", "mean", "wmean"]
-Source = Literal["cosine", "head", "matcher"]
+ScoreSource = Literal["cosine", "head", "matcher"]
 
 # The metric of a result whose tasks do not share one; each task names its own.
 BY_TASK = "by task"
@@ -35,15 +35,15 @@ class Protocol:
 
     metric: str = "spearman"
     aggregation: Aggregation = "all"
-    source: Source = "cosine"
+    source: ScoreSource = "cosine"
 
     def __post_init__(self) -> None:
         if self.metric != BY_TASK:
             get_metric(self.metric)
         if self.aggregation not in _AGGREGATIONS:
             raise UsageError(f"aggregation {self.aggregation!r} is not one of {', '.join(_AGGREGATIONS)}")
-        if self.source not in get_args(Source):
-            raise UsageError(f"score source {self.source!r} is not one of {', '.join(get_args(Source))}")
+        if self.source not in get_args(ScoreSource):
+            raise UsageError(f"score source {self.source!r} is not one of {', '.join(get_args(ScoreSource))}")
 
     def __str__(self) -> str:
         by_task = "metric by task (correlations and shares ×100)"

@@ -13,7 +13,7 @@ from likewise.evaluation.aggregate import Aggregate
 from likewise.evaluation.intervals import Interval
 from likewise.evaluation.metrics import get_metric
 from likewise.evaluation.protocol import Protocol
-from likewise.evaluation.tables import align, markdown
+from likewise.evaluation.tables import TextTable, align, markdown
 from likewise.wording import counted
 
 NOT_AUDITED = "training overlap: not audited"
@@ -144,7 +144,7 @@ class SuiteResult:
         """The same for a README or a report."""
         return "\n".join([*markdown(*self._table()), "", f"{self.protocol}; {self.overlap}"])
 
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def _table(self) -> TextTable:
         header = (self.suite, "metric", "value", "95 % interval", "rows")
         rows = [_cells(task) for task in self.tasks]
         if self.average is not None and len(self.tasks) > 1:

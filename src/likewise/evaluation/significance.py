@@ -143,7 +143,8 @@ def arrows(
 ) -> str:
     """The mark after a baseline's cell: ↑ if ours is significantly better, ↓ if worse, else nothing.
 
-    Two one-sided tests at α each, without correction, as METHODS 1.6 reads seed 000's tables.
+    Two one-sided tests at α each, without correction: how we read the arrows in Tables 2 and 3 of
+    Zhang, Wilson & Mihalcea 2018.
     """
     compare = {"student": student, "welch": welch}[test]
     better: Alternative = "greater" if higher_is_better else "less"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+# A header and rows of cells.
+TextTable = tuple[tuple[str, ...], list[tuple[str, ...]]]
+
 
 def align(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """One line per row under the header, columns two blanks apart and without trailing blanks."""

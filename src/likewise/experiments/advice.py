@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from likewise.evaluation.tables import p_value
 from likewise.experiments.compare import ALPHA, Comparison, compare
-from likewise.experiments.rows import Row, whole
+from likewise.experiments.rows import ResultRow, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Cost:
         return f"{where}: {count}, {self.steps:,} steps, {time}"
 
 
-def advise(rows: Sequence[Row]) -> list[Advice]:
+def advise(rows: Sequence[ResultRow]) -> list[Advice]:
     """Per start and relation; nothing where the experiment has no joint or no single setting."""
     found: list[Advice] = []
     for start in dict.fromkeys(row.start for row in rows):
@@ -68,7 +68,7 @@ def _choose(found: Comparison, models: int) -> Advice:
     return Advice(found.start, found.column, choice, found.difference, found.interval, found.p_holm, reason)
 
 
-def costs(rows: Sequence[Row]) -> list[Cost]:
+def costs(rows: Sequence[ResultRow]) -> list[Cost]:
     """Every setting's time; seconds mean something only where cells did not share the machine."""
     found: list[Cost] = []
     for start in dict.fromkeys(row.start for row in rows):

@@ -21,7 +21,7 @@ from likewise.errors import EvaluationError
 from likewise.evaluation.intervals import mean_interval
 from likewise.evaluation.metrics import get_metric
 from likewise.evaluation.significance import holm, paired_t
-from likewise.experiments.rows import Row
+from likewise.experiments.rows import ResultRow
 from likewise.records import Array
 
 AVERAGE = "average"
@@ -97,7 +97,7 @@ class AffinityReport:
     pairs: list[list[Gain | None]]
 
 
-def affinities(rows: Sequence[Row], baseline: str) -> list[AffinityReport]:
+def affinities(rows: Sequence[ResultRow], baseline: str) -> list[AffinityReport]:
     """A report per start and setting that was run as every set of tasks."""
     found = []
     for start, family in dict.fromkeys((row.start, row.family) for row in rows if row.tasks):
@@ -109,7 +109,7 @@ def affinities(rows: Sequence[Row], baseline: str) -> list[AffinityReport]:
     return found
 
 
-def own_columns(alone: Mapping[str, Row]) -> dict[str, tuple[str, ...]]:
+def own_columns(alone: Mapping[str, ResultRow]) -> dict[str, tuple[str, ...]]:
     """Per task the columns that measure it, from the rows of the tasks alone.
 
     They are those that only its model answers. Where every model answers every column, as by cosine, they are
@@ -126,7 +126,7 @@ def own_columns(alone: Mapping[str, Row]) -> dict[str, tuple[str, ...]]:
 class _Measured:
     """Numbers of tasks in sets, seed by seed."""
 
-    def __init__(self, rows: Sequence[Row], base: Row | None) -> None:
+    def __init__(self, rows: Sequence[ResultRow], base: ResultRow | None) -> None:
         self._rows = {frozenset(row.tasks): row for row in rows}
         self.tasks = max((row.tasks for row in rows), key=len)
         self.sets = [row.tasks for row in rows]
@@ -152,7 +152,7 @@ class _Measured:
         """A task's number by the baseline, if there is one."""
         return None if self._base is None else self._of(self._base, task)
 
-    def _of(self, row: Row, task: str) -> Array:
+    def _of(self, row: ResultRow, task: str) -> Array:
         found: Array = np.mean([row.numbers[column] for column in self._columns[task]], axis=0)
         return found
 
@@ -162,7 +162,7 @@ class _Measured:
         return _gain(sign * ours, sign * theirs)
 
 
-def _report(measured: _Measured, row: Row) -> AffinityReport:
+def _report(measured: _Measured, row: ResultRow) -> AffinityReport:
     base = {task: values for task in measured.metrics if (values := measured.base(task)) is not None}
     return AffinityReport(
         row.start,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from likewise.evaluation.tables import align, markdown
+from likewise.evaluation.tables import TextTable, align, markdown
 from likewise.experiments.affinity import AVERAGE, AffinityReport, Gain, Number
 from likewise.experiments.compare import ALPHA
 from likewise.wording import counted
 
-Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 Show = Callable[[Gain | None], str]
 
 
@@ -34,7 +33,7 @@ def bold_gain(gain: Gain | None) -> str:
     return f"**{gain.mean:+.2f}{_half(gain.interval)}**{_sure(gain)}"
 
 
-def matrix_table(report: AffinityReport, show: Show = shown_gain) -> Table:
+def matrix_table(report: AffinityReport, show: Show = shown_gain) -> TextTable:
     """Gain of the row's task beside the column's; on the diagonal, in brackets, its number alone."""
     alone = report.together[0].numbers
     rows = []
@@ -47,13 +46,13 @@ def matrix_table(report: AffinityReport, show: Show = shown_gain) -> Table:
     return ("gain of ↓ beside →", *report.tasks), rows
 
 
-def pairs_table(report: AffinityReport, show: Show = shown_gain) -> Table:
+def pairs_table(report: AffinityReport, show: Show = shown_gain) -> TextTable:
     """The paper's form: mean gain of two tasks over the baseline; of one alone on the diagonal."""
     rows = zip(report.metrics, report.pairs, strict=True)
     return ("", *report.metrics), [(task, *map(show, gains)) for task, gains in rows]
 
 
-def together_table(report: AffinityReport, show: Show = shown_gain) -> Table:
+def together_table(report: AffinityReport, show: Show = shown_gain) -> TextTable:
     """What 1, 2, … tasks in one model reach; gains over one task and over the baseline on average."""
     columns = _columns(report)
     levels = report.together
@@ -71,7 +70,7 @@ def together_table(report: AffinityReport, show: Show = shown_gain) -> Table:
     return ("tasks in one model", *columns), rows
 
 
-def sets_table(report: AffinityReport, show: Show = shown_gain) -> Table:
+def sets_table(report: AffinityReport, show: Show = shown_gain) -> TextTable:
     """Gains of every set, over the baseline or else over the task alone."""
     rows = [
         (" + ".join(one.tasks), *(show(one.gains.get(task)) for task in report.metrics))
@@ -102,7 +101,7 @@ def legend(*, form: str = "text") -> str:
     )
 
 
-def _tables(report: AffinityReport, show: Show) -> list[tuple[str, Table]]:
+def _tables(report: AffinityReport, show: Show) -> list[tuple[str, TextTable]]:
     where = f"{report.start} {report.setting}".strip()
     metric = ", ".join(dict.fromkeys(report.metrics.values()))
     over = report.baseline or "the task alone"

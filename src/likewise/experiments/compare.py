@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from likewise.errors import EvaluationError
 from likewise.evaluation.metrics import get_metric
 from likewise.evaluation.significance import arrows, holm, welch
-from likewise.evaluation.tables import align, markdown, p_value
-from likewise.experiments.rows import Row
+from likewise.evaluation.tables import TextTable, align, markdown, p_value
+from likewise.experiments.rows import ResultRow
 
 ALPHA = 0.05
 
@@ -33,7 +33,7 @@ class Comparison:
     arrow: str
 
 
-def compare(rows: Sequence[Row], baseline: str) -> list[Comparison]:
+def compare(rows: Sequence[ResultRow], baseline: str) -> list[Comparison]:
     """Every row against the baseline from the same start; rows with one seed or no spread are left out."""
     found: list[Comparison] = []
     bases = {row.start: row for row in rows if row.setting == baseline}
@@ -55,7 +55,9 @@ def compare(rows: Sequence[Row], baseline: str) -> list[Comparison]:
     return found
 
 
-def _test(base: Row, row: Row, column: str) -> tuple[tuple[float, float], float, float, str] | None:
+def _test(
+    base: ResultRow, row: ResultRow, column: str
+) -> tuple[tuple[float, float], float, float, str] | None:
     from scipy import stats
 
     ours, theirs = base.numbers[column], row.numbers[column]
@@ -69,7 +71,7 @@ def _test(base: Row, row: Row, column: str) -> tuple[tuple[float, float], float,
     return (float(bounds.low), float(bounds.high)), test.effect, test.p, arrow
 
 
-def paper_table(rows: Sequence[Row], baseline: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def paper_table(rows: Sequence[ResultRow], baseline: str) -> TextTable:
     """Means over seeds as the paper prints them: .720 for correlations, 86.7 for accuracy, with arrows."""
     marks = {(c.start, c.setting, c.column): c.arrow for c in compare(rows, baseline)}
     columns = list(dict.fromkeys(column for row in rows for column in row.metrics))
@@ -84,7 +86,7 @@ def paper_table(rows: Sequence[Row], baseline: str) -> tuple[tuple[str, ...], li
     return ("setting", *columns), made
 
 
-def _paper_cell(row: Row, column: str) -> str:
+def _paper_cell(row: ResultRow, column: str) -> str:
     if column not in row.metrics:
         return "–"
     mean = row.mean(column)
@@ -93,7 +95,7 @@ def _paper_cell(row: Row, column: str) -> str:
     return f"{mean:.1f}"
 
 
-def our_table(comparisons: Sequence[Comparison]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def our_table(comparisons: Sequence[Comparison]) -> TextTable:
     """Every comparison with difference, interval, effect size and corrected p."""
     header = ("baseline minus", "column", "difference", "95 % interval", "Hedges g", "p", "p (Holm)")
     return header, [
@@ -110,7 +112,7 @@ def our_table(comparisons: Sequence[Comparison]) -> tuple[tuple[str, ...], list[
     ]
 
 
-def comparison_lines(rows: Sequence[Row], baseline: str, *, form: str = "text") -> list[str]:
+def comparison_lines(rows: Sequence[ResultRow], baseline: str, *, form: str = "text") -> list[str]:
     """Both tables, as aligned text or markdown."""
     draw = align if form == "text" else markdown
     comparisons = compare(rows, baseline)

@@ -10,7 +10,7 @@ from typing import Any
 from likewise.experiments.cell import Cell
 from likewise.experiments.parts import one_by_one, only, task_sets, with_fold
 from likewise.experiments.related import Arrays, RelatedReport, relate
-from likewise.experiments.rows import Row, make_row, whole
+from likewise.experiments.rows import ResultRow, make_row, whole
 from likewise.experiments.schema import Experiment, Setting, Start
 from likewise.experiments.summary import ExperimentResult
 from likewise.recipes.reading import named_document, recipe_from
@@ -197,7 +197,7 @@ class Plan:
     def _related(
         self,
         first: dict[tuple[str, str], list[Cell]],
-        rows: Sequence[Row],
+        rows: Sequence[ResultRow],
         read: Read,
         arrays: Callable[[Cell], Arrays],
     ) -> tuple[RelatedReport, ...]:

@@ -9,7 +9,7 @@ from likewise.errors import EvaluationError, MissingExtraError
 from likewise.evaluation.intervals import mean_interval
 
 if TYPE_CHECKING:
-    from likewise.experiments.rows import Row
+    from likewise.experiments.rows import ResultRow
     from likewise.experiments.summary import ExperimentResult
 
 INK, SEEDS, LINES = "#1b4965", "#9fb8c8", "#d9dee2"
@@ -65,7 +65,7 @@ def save(figure: Any, path: Path) -> None:
     load_pyplot().close(figure)
 
 
-def _draw_row(axis: Any, row: Row, column: str, place: int) -> None:
+def _draw_row(axis: Any, row: ResultRow, column: str, place: int) -> None:
     values = row.numbers.get(column)
     if values is None:
         return

@@ -22,7 +22,7 @@ from likewise.evaluation.tables import align
 Arrays = Mapping[str, NDArray[Any]]
 # Per cell of a run what it wrote, and the predictions and gold it left.
 Run = Sequence[tuple[dict[str, Any], Arrays]]
-Matrix = list[list[float | None]]
+Correlations = list[list[float | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class RelatedReport:
     start: str
     names: tuple[str, ...]
     pairs: int
-    gold: Matrix
-    joint: Matrix
-    learnt_from: Matrix | None
+    gold: Correlations
+    joint: Correlations
+    learnt_from: Correlations | None
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form."""
@@ -88,7 +88,7 @@ def _answers(run: Run) -> dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]
     return found
 
 
-def _matrix(rows: Sequence[NDArray[Any]], columns: Sequence[NDArray[Any]]) -> Matrix:
+def _matrix(rows: Sequence[NDArray[Any]], columns: Sequence[NDArray[Any]]) -> Correlations:
     return [[_spearman(row, column) for column in columns] for row in rows]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResultRow:
     """One setting from one start: numbers by column, one per seed; `metrics` names those of the tasks.
 
     A run trains `models` models: one, or one per relation. `fit_seconds` and `steps` are of their last stage.
@@ -39,7 +39,7 @@ class Row:
         return sum(self.numbers[column]) / len(self.numbers[column])
 
 
-def whole(rows: Sequence[Row]) -> list[Row]:
+def whole(rows: Sequence[ResultRow]) -> list[ResultRow]:
     """The rows whose models learn all that their setting has: of every set of tasks, the largest."""
     return [
         row
@@ -60,7 +60,7 @@ def make_row(
     *,
     family: str = "",
     tasks: tuple[str, ...] = (),
-) -> Row:
+) -> ResultRow:
     """A row from what its cells wrote; a run has one cell, or one per relation."""
     numbers: dict[str, list[float]] = {}
     for run in runs:
@@ -68,7 +68,7 @@ def make_row(
             numbers.setdefault(name, []).append(value)
     dev = [[cell["dev"] for cell in run] for run in runs]
     memory = [[cell["peak_memory_mib"] for cell in run] for run in runs]
-    return Row(
+    return ResultRow(
         start,
         setting,
         point,

@@ -12,13 +12,13 @@ from likewise.documents import read_toml, validate
 from likewise.errors import Problem, RecipeError
 
 
-class Part(BaseModel):
+class ExperimentPart(BaseModel):
     """Unknown keys are errors, values do not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Added(Part):
+class Added(ExperimentPart):
     """A task of the recipe that is left out at first, and how the trained model is given it."""
 
     task: str
@@ -27,7 +27,7 @@ class Added(Part):
     set: dict[str, Any] = Field(default_factory=dict, description="key of the stage → value while it is hot")
 
 
-class Setting(Part):
+class Setting(ExperimentPart):
     """One row of the table: a name and what it changes in the recipe."""
 
     name: str
@@ -46,14 +46,14 @@ class Setting(Part):
     add: Added | None = Field(default=None, description="a task that comes later, for label recipes")
 
 
-class Start(Part):
+class Start(ExperimentPart):
     """Where training starts from: every setting is run from every start."""
 
     name: str
     set: dict[str, Any] = Field(default_factory=dict, description="recipe path → value, usually encoder.…")
 
 
-class Check(Part):
+class Check(ExperimentPart):
     """A further number per cell: the model's answer for a relation on some rated pairs."""
 
     name: str
@@ -62,7 +62,7 @@ class Check(Part):
     metric: str = "accuracy"
 
 
-class Experiment(Part):
+class Experiment(ExperimentPart):
     """A whole experiment."""
 
     name: str

@@ -10,13 +10,13 @@ from typing import Any
 from likewise.errors import EvaluationError
 from likewise.evaluation.intervals import mean_interval
 from likewise.evaluation.significance import holm, welch
-from likewise.evaluation.tables import align, markdown, p_value
+from likewise.evaluation.tables import TextTable, align, markdown, p_value
 from likewise.experiments.advice import advise, costs
 from likewise.experiments.affinity import AffinityReport, affinities
 from likewise.experiments.affinity_tables import affinity_lines
 from likewise.experiments.compare import compare, comparison_lines
 from likewise.experiments.related import RelatedReport
-from likewise.experiments.rows import Row, whole
+from likewise.experiments.rows import ResultRow, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class ExperimentResult:
     description: str
     recipe: str
     baseline: str
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
     grid: list[dict[str, Any]]
     about: dict[str, Any]
     related: tuple[RelatedReport, ...] = ()
@@ -84,7 +84,7 @@ class ExperimentResult:
         """What tasks give each other, where a setting was run as every set of them."""
         return affinities(self.rows, self.baseline)
 
-    def _row_dict(self, row: Row) -> dict[str, Any]:
+    def _row_dict(self, row: ResultRow) -> dict[str, Any]:
         return {
             "start": row.start,
             "setting": row.setting,
@@ -101,7 +101,7 @@ class ExperimentResult:
             "peak_memory_mib": list(row.peak_memory_mib),
         }
 
-    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def table(self) -> TextTable:
         """Header and cells: short column names, means, and the average with its interval and p."""
         columns = self.columns()
         header = ("setting", *columns, "seeds", "dev")
@@ -154,7 +154,7 @@ def _apart(lines: list[str]) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def _cell(row: Row, column: str, corrected: dict[tuple[str, str], float]) -> str:
+def _cell(row: ResultRow, column: str, corrected: dict[tuple[str, str], float]) -> str:
     values = row.numbers.get(column)
     if values is None:
         return "–"

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from likewise import __version__
 from likewise.answering import Answering, find_relation
-from likewise.data.links import LinkedPair
+from likewise.data.links import LinkedPair, Span
 from likewise.explain.explanation import ExplainedPhrase, ExplainedText, ExplainedWord, PairExplanation
-from likewise.explain.occlusion import Carried, measure
+from likewise.explain.matching import MatchedPair, match_linked, match_pairs
+from likewise.explain.occlusion import Carried, measure_carried
 from likewise.phrases.aligner import Aligner
 from likewise.phrases.blocks import Block
-from likewise.phrases.explaining import Explanation, explain, explain_linked
 from likewise.phrases.linking import WINDOW, Asked, align_pairs, cut, makers, phrased
 from likewise.phrases.parsing import phraser
-from likewise.phrases.spans import Phraser, Phrases, Span
+from likewise.phrases.spans import Phraser, Phrases
 
 
 class Explainer:
@@ -44,14 +44,14 @@ class Explainer:
     def explain(self, pairs: Iterable[Asked]) -> Iterator[PairExplanation]:
         """Explain pairs by our own links."""
         for window in phrased(pairs, self.phraser):
-            found = explain(self._aligner, [(a, b) for _, a, b in window])
+            found = match_pairs(self._aligner, [(a, b) for _, a, b in window])
             by = [(self.phraser.name, self._by, asked.source) for asked, _, _ in window]
             yield from self._answers(found, by)
 
     def explain_linked(self, pairs: Iterable[LinkedPair]) -> Iterator[PairExplanation]:
         """Explain pairs by the links that they come with."""
         for window in cut(pairs, WINDOW):
-            found = explain_linked(self._aligner, window)
+            found = match_linked(self._aligner, window)
             yield from self._answers(found, [(*makers(pair), pair.source) for pair in window])
 
     def align(self, pairs: Iterable[Asked]) -> Iterator[LinkedPair]:
@@ -63,11 +63,11 @@ class Explainer:
         return f"likewise {__version__}, {self._answering.about.get('name', 'a model')}"
 
     def _answers(
-        self, found: Sequence[Explanation], by: Sequence[tuple[str, str, str]]
+        self, found: Sequence[MatchedPair], by: Sequence[tuple[str, str, str]]
     ) -> Iterator[PairExplanation]:
         pairs = [(one.a, one.b) for one in found]
         blocks = [(one.blocks_a, one.blocks_b) for one in found]
-        carried = measure(self._answering, self.relation.name, pairs, blocks)
+        carried = measure_carried(self._answering, self.relation.name, pairs, blocks)
         for one, values, (phrases_by, links_by, source) in zip(found, carried, by, strict=True):
             a, b = _sides(one, values)
             yield PairExplanation(
@@ -88,7 +88,7 @@ class Explainer:
             )
 
 
-def _sides(found: Explanation, carried: Carried) -> tuple[ExplainedText, ExplainedText]:
+def _sides(found: MatchedPair, carried: Carried) -> tuple[ExplainedText, ExplainedText]:
     single = [link for link in found.links if _is_word(link.a) and _is_word(link.b)]
     chances = [link.chance for link in found.links]
     return (

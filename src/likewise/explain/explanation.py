@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from likewise.phrases.explaining import Match
-from likewise.phrases.spans import Span
+from likewise.data.links import Span
+from likewise.explain.matching import Match
 from likewise.records import Relation
 
 

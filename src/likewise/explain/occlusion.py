@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from likewise.answering import Answering
+from likewise.data.links import Span
 from likewise.phrases.blocks import Block, is_mark
-from likewise.phrases.spans import Phrases, Span
+from likewise.phrases.spans import Phrases
 
-Pair = tuple[str, str]
+TextPair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +40,14 @@ def without(phrases: Phrases, span: Span) -> str | None:
     return (before.rstrip() + (" " if apart else "") + after.lstrip()).strip()
 
 
-def measure(
+def measure_carried(
     answering: Answering,
     relation: str,
     pairs: Sequence[tuple[Phrases, Phrases]],
     blocks: Sequence[tuple[Sequence[Block], Sequence[Block]]],
 ) -> list[Carried]:
     """What the blocks of pairs carry; all pairs, whole and without each block, are scored at once."""
-    rows: list[Pair] = []
+    rows: list[TextPair] = []
     places: list[tuple[int, list[int | None], list[int | None]]] = []
 
     def place(a: str | None, b: str | None) -> int | None:

@@ -25,11 +25,11 @@ def start_encoder(recipe: Recipe, stages: Sequence[StageData], context: RunConte
 
         encoder = external_encoder(context.encoder)
         return with_prompt(encoder, recipe.encoder.prompt) if recipe.encoder.prompt else encoder
-    from likewise.encoders.words import split_words
+    from likewise.encoders.words import distinct_words
 
     table = _learn_words(recipe, stages, context) if recipe.encoder.word2vec else None
     from_data = recipe.encoder.kind in WORD_KINDS and recipe.encoder.words == "data" and table is None
-    words = split_words(_all_texts(recipe, stages)) if from_data else None
+    words = distinct_words(_all_texts(recipe, stages)) if from_data else None
     return build_encoder(recipe.encoder, device=context.device, seed=recipe.seed, words=words, table=table)
 
 

@@ -6,7 +6,7 @@
 
 The description is an input, as labels are in `label_embedding`: a relation is added by saying it in words,
 without a new parameter. The answer is a share of the scale, so relations of different scales share the head.
-METHODS 6.8, 7.
+No paper has it: label embedding applied to relations (docs/methods/relations.md).
 """
 
 from __future__ import annotations

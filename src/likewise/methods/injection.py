@@ -1,4 +1,4 @@
-"""Phrases taught to an encoder (seed 003): which spans of two texts say the same, before it is fine-tuned.
+"""Phrases taught to an encoder before it is fine-tuned: which spans of two texts say the same.
 
     joint       [CLS] s [SEP] t [SEP] → h        spans of both texts from one encoding, h_1 for the sentences
     two-tower   s → h, u    t → h, v             spans from texts encoded apart, (u, v) for the sentences

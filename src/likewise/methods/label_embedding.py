@@ -1,4 +1,4 @@
-"""Label embedding (seed 002): classification whose labels are texts, many tasks in one model.
+"""Label embedding: classification whose labels are texts, many tasks in one model.
 
     text    encoder         → X  B×m
     labels  label encoder   → Y  C×m     several ways to say a label are averaged

@@ -1,4 +1,4 @@
-"""Seed 001: meaning split from language on parallel text, then sharpened on rated pairs; encoder frozen.
+"""Meaning split from language on parallel text, then sharpened on rated pairs; encoder frozen.
 
 A poster on LaBSE and XLM-R; its first stage is Tiyajamorn et al., EMNLP 2021 ("DREAM").
 
@@ -28,19 +28,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from likewise.adapters import ACTIVATIONS, Adapter, Prelayer, Projection
+from likewise.answering import Vectors
 from likewise.heads import map_cosine
 
 Reconstruction = Literal["mean", "sum", "cosine"]
 MapName = Literal["identity", "affine", "clamp", "sigmoid", "tanh", "arccos"]
-Vectors = NDArray[np.float32]
-TERMS = ("meaning", "language", "identification", "reconstruction", "push", "cross")
 PAPER_WEIGHTS = {
     "meaning": 1.0,
     "language": 1.0,

@@ -313,7 +313,7 @@ def objective_source(objective: Objective) -> str:
 
 
 def refuse_blind_head(objective: Objective, pairing: Pairing, head: Head) -> None:
-    """Stop a linear head over features that never let the two texts meet (METHODS 0.10).
+    """Stop a linear head over features that never let the two texts meet.
 
     So too a matcher that never lets pair and description meet.
     """

@@ -1,4 +1,4 @@
-"""Seed 004: similarity as regression on a siamese encoder, with Translated ReLU and Smooth K2.
+"""Similarity as regression on a siamese encoder, with Translated ReLU and Smooth K2.
 
 Zhang & Li, EMNLP 2024. K ordered classes become increasing numbers; a linear head over [u; v; |u−v|] predicts
 one real number; two losses leave a buffer zone x0 around each label free of any penalty.
@@ -43,7 +43,7 @@ def rate_factor(step: int, total: int, *, schedule: str, warmup: float = 0.2) ->
 
     paper   linear warm-up over 20 % of the steps, then linear decay to 0
     code    what ran: planned for CODE_PROCESSES times the steps that were taken, so the rate climbs
-            for 80 % of the run and ends at about 94 % of its peak (METHODS 5.4)
+            for 80 % of the run and ends at about 94 % of its peak (computed from the published code)
     """
     planned = total * CODE_PROCESSES if schedule == "code" else total
     rising = max(1, round(planned * warmup))

@@ -1,4 +1,4 @@
-"""Seed 000: several relations of a pair learnt at once, by one encoder with one head per relation.
+"""Several relations of a pair learnt at once, by one encoder with one head per relation.
 
 Zhang, Wilson & Mihalcea, 2018 (arXiv 1805.12501). A head over [u*v; |u−v|] gives a distribution over the
 relation's score grid; the answer is its expectation. Entailment-like relations get classes.

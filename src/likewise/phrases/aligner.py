@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from likewise.data.links import Span
 from likewise.errors import UsageError
-from likewise.phrases.measures import Matrix, cosines, means
+from likewise.phrases.measures import cosines, means
 from likewise.phrases.scoring import Scoring, shipped
-from likewise.phrases.spans import Phrases, Span, nodes
-from likewise.phrases.states import Layers, WordStates
+from likewise.phrases.spans import Phrases, nodes
+from likewise.phrases.states import WordLayers, WordStates
 from likewise.phrases.trees import add_left_over, align_trees
+from likewise.records import Array
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -46,7 +48,7 @@ class PhraseLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Alignment:
+class AlignedPair:
     """Two texts with their phrases, and the links between words and between phrases of several words."""
 
     a: Phrases
@@ -79,7 +81,7 @@ class Aligner:
         pairs: Sequence[tuple[Phrases, Phrases]],
         *,
         progress: Callable[[int], None] | None = None,
-    ) -> list[Alignment]:
+    ) -> list[AlignedPair]:
         """Align pairs; each distinct text is encoded once."""
         known = self.states_of([one for pair in pairs for one in pair])
         aligned = []
@@ -89,7 +91,7 @@ class Aligner:
                 progress(1)
         return aligned
 
-    def states_of(self, texts: Sequence[Phrases]) -> dict[Known, Layers]:
+    def states_of(self, texts: Sequence[Phrases]) -> dict[Known, WordLayers]:
         """Word states by text and words, each distinct one encoded once."""
         distinct = list(dict.fromkeys((one.text, one.words) for one in texts))
         found = self._states([text for text, _ in distinct], [words for _, words in distinct])
@@ -99,7 +101,7 @@ class Aligner:
         """Whether the encoder reads a text to its end."""
         return self._states.reads_whole(text)
 
-    def align(self, a: Phrases, b: Phrases, states_a: Layers, states_b: Layers) -> Alignment:
+    def align(self, a: Phrases, b: Phrases, states_a: WordLayers, states_b: WordLayers) -> AlignedPair:
         """Align two texts whose word states are there."""
         longest = max(len(a.words), len(b.words))
         if longest > MAX_WORDS:
@@ -108,7 +110,7 @@ class Aligner:
                 "cut it into sentences or paragraphs"
             )
         if not a.words or not b.words:
-            return Alignment(a, b, (), ())
+            return AlignedPair(a, b, (), ())
         word_logits = self._scoring.word_logits(a.tokens, b.tokens, cosines(states_a.middle, states_b.middle))
         # A word that has no state (cut off by the encoder) is linked to nothing.
         word_logits[~states_a.middle.any(axis=1)] = word_logits[:, ~states_b.middle.any(axis=1)] = -np.inf
@@ -117,10 +119,10 @@ class Aligner:
             _link((i, i + 1), (j, j + 1), word_logits[i, j], alike[i, j])
             for i, j in np.argwhere(word_logits > 0).tolist()
         )
-        return Alignment(a, b, words, self._phrases(a, b, states_a, states_b, word_logits))
+        return AlignedPair(a, b, words, self._phrases(a, b, states_a, states_b, word_logits))
 
     def _phrases(
-        self, a: Phrases, b: Phrases, states_a: Layers, states_b: Layers, word_logits: Matrix
+        self, a: Phrases, b: Phrases, states_a: WordLayers, states_b: WordLayers, word_logits: Array
     ) -> tuple[PhraseLink, ...]:
         spans_a, children_a = nodes(a)
         spans_b, children_b = nodes(b)

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from likewise.phrases.spans import Phrases, Span
+from likewise.data.links import Span
+from likewise.phrases.spans import Phrases
 
 # A linked pair this short stays whole: "in the park" is not shown as "in" and "the park".
 SHORT = 3
@@ -21,7 +22,7 @@ SHORT = 3
 GROWTH = 2
 
 
-class Joined(NamedTuple):
+class SureLink(NamedTuple):
     """Two spans that are linked, and how surely: which of two links is kept where both cannot be."""
 
     a: Span
@@ -56,7 +57,7 @@ class _Text:
 
 
 def pair_blocks(
-    a: Phrases, b: Phrases, links: Sequence[Joined]
+    a: Phrases, b: Phrases, links: Sequence[SureLink]
 ) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
     """The blocks of two texts, in order; together they hold every word that is no mark, each one once."""
     texts = _Text.of(a), _Text.of(b)
@@ -80,7 +81,7 @@ def is_mark(token: str) -> bool:
     return all(unicodedata.category(char)[0] in "PZC" for char in token)
 
 
-def _cores(a: Span, b: Span, links: Sequence[tuple[int, Joined]], texts: tuple[_Text, _Text]) -> list[int]:
+def _cores(a: Span, b: Span, links: Sequence[tuple[int, SureLink]], texts: tuple[_Text, _Text]) -> list[int]:
     """Numbers of the links that become blocks, none overlapping another.
 
     A long link may span words of one text whose match lies outside of it; what it left free is looked
@@ -103,7 +104,7 @@ def _cores(a: Span, b: Span, links: Sequence[tuple[int, Joined]], texts: tuple[_
 
 
 def _divide(
-    a: Span, b: Span, links: Sequence[tuple[int, Joined]], texts: tuple[_Text, _Text]
+    a: Span, b: Span, links: Sequence[tuple[int, SureLink]], texts: tuple[_Text, _Text]
 ) -> Iterator[int]:
     """Numbers of the links that become blocks inside two spans, none overlapping another."""
     inside = [
@@ -124,7 +125,7 @@ def _divide(
         yield from parts or [number]
 
 
-def _stays_whole(link: Joined, texts: tuple[_Text, _Text]) -> bool:
+def _stays_whole(link: SureLink, texts: tuple[_Text, _Text]) -> bool:
     """Short, or without a phrase inside, on both sides; never all of a text, which would explain nothing."""
     sides = list(zip((link.a, link.b), texts, strict=True))
     if any(_within(text.all, span) for span, text in sides):

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from likewise.phrases.spans import Phrases, Span, uncrossed
+from likewise.data.links import Span
+from likewise.phrases.spans import Phrases, uncrossed
 from likewise.phrases.words import split_words
 
 # Tags that stay as they are. c conjunction, d determiner, h pronoun that is no subject, i preposition,

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.data.links import LinkedPair
+from likewise.data.links import LinkedPair, Span
 from likewise.errors import ModelError
 from likewise.phrases.pieces import NONE, Range, pieces_of_span, pieces_of_words
-from likewise.phrases.spans import Phrases, Span, nodes, order, uncrossed
+from likewise.phrases.spans import Phrases, nodes, order, uncrossed
 
 # Half-open runs of pieces, n×2.
-Runs = NDArray[np.int64]
+PieceRuns = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class PieceText:
 
     text: str
     ids: tuple[int, ...]
-    phrases: Runs
+    phrases: PieceRuns
 
 
 @dataclass(frozen=True, slots=True)

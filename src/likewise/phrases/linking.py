@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from likewise.data.links import Link, LinkedPair, refuse_crossing
+from likewise.data.links import Link, LinkedPair, Span, refuse_crossing
 from likewise.errors import DataError, Problem
 from likewise.phrases.aligner import MAX_WORDS, Aligner
-from likewise.phrases.spans import Phraser, Phrases, Span, given
+from likewise.phrases.spans import Phraser, Phrases, given
 
 # Pairs that are looked at together: each of their distinct texts is encoded once.
 WINDOW = 128
@@ -21,7 +21,7 @@ GIVEN = "given"
 # Between who made the links and who the phrases, in the `by` of a pair.
 _PHRASES_BY = ", phrases by "
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
 class Asked(NamedTuple):
@@ -118,7 +118,7 @@ def phrased(pairs: Iterable[Asked], phraser: Phraser) -> Iterator[list[Phrased]]
         yield window
 
 
-def cut(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+def cut(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
     """Groups of so many, the last one of what is left."""
     waiting = iter(items)
     while group := list(islice(waiting, size)):

@@ -15,9 +15,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-Matrix = NDArray[np.float64]
-Vectors = NDArray[np.float32]
-Item = TypeVar("Item")
+from likewise.answering import Vectors
+from likewise.records import Array
+
+_Item = TypeVar("_Item")
 WORD_MEASURES = (
     *("cosine", "row_margin", "column_margin", "before", "after", "equal", "letters"),
     *("mark_against_word", "function_against_content", "both_function", "distance"),
@@ -47,9 +48,9 @@ FUNCTION_WORDS = frozenset(
 )
 
 
-def cosines(a: Vectors, b: Vectors) -> Matrix:
+def cosines(a: Vectors, b: Vectors) -> Array:
     """Cosines of all rows with all rows."""
-    found: Matrix = (unit(a) @ unit(b).T).astype(np.float64)
+    found: Array = (unit(a) @ unit(b).T).astype(np.float64)
     return found
 
 
@@ -66,7 +67,7 @@ def means(states: Vectors, spans: Sequence[Sequence[int]]) -> Vectors:
     return found
 
 
-def word_measures(a: Sequence[str], b: Sequence[str], cosines: Matrix) -> Matrix:
+def word_measures(a: Sequence[str], b: Sequence[str], cosines: Array) -> Array:
     """Measures of every word of a text against every word of another, n×m×len(WORD_MEASURES)."""
     scaled = on_scale_of_pair(cosines)
     around = np.zeros((len(a) + 2, len(b) + 2))
@@ -97,7 +98,7 @@ def word_measures(a: Sequence[str], b: Sequence[str], cosines: Matrix) -> Matrix
     )
 
 
-def context_measures(logits: Matrix, linked: Matrix) -> Matrix:
+def context_measures(logits: Array, linked: Array) -> Array:
     """Measures of a first guess: what is linked, what its neighbours are, whether a word is still free."""
     chance = 1 / (1 + np.exp(-logits))
     row = np.maximum(linked.sum(1, keepdims=True) - linked, 0)
@@ -120,10 +121,10 @@ def span_measures(
     b: Sequence[str],
     spans_a: Sequence[Sequence[int]],
     spans_b: Sequence[Sequence[int]],
-    cosines: Matrix,
-    last: Matrix,
-    chances: Matrix,
-) -> Matrix:
+    cosines: Array,
+    last: Array,
+    chances: Array,
+) -> Array:
     """Measures of spans (their words' numbers) against spans.
 
     `cosines` are those of the middle layer, `last` of the last one; `chances` are those of the word links.
@@ -158,16 +159,16 @@ def span_measures(
     )
 
 
-def on_scale_of_pair(cosines: Matrix) -> Matrix:
+def on_scale_of_pair(cosines: Array) -> Array:
     """Cosines with 0 at the mean of the pair of texts and about 1 at equal vectors."""
     if not cosines.size:
         return cosines
     middle = cosines.mean()
-    scaled: Matrix = (cosines - middle) / (1.0 - middle + 0.05)
+    scaled: Array = (cosines - middle) / (1.0 - middle + 0.05)
     return scaled
 
 
-def margin(scores: Matrix) -> Matrix:
+def margin(scores: Array) -> Array:
     """How far each score is above the best other one of its row; negative below it, 0 without a rival."""
     if scores.shape[1] < 2:
         return np.zeros_like(scores)
@@ -177,12 +178,12 @@ def margin(scores: Matrix) -> Matrix:
 
 
 def _with_margins(
-    scores: Matrix, apart_a: NDArray[np.bool_], apart_b: NDArray[np.bool_]
-) -> tuple[Matrix, Matrix, Matrix]:
+    scores: Array, apart_a: NDArray[np.bool_], apart_b: NDArray[np.bool_]
+) -> tuple[Array, Array, Array]:
     return scores, margin_apart(scores, apart_b), margin_apart(scores.T, apart_a).T
 
 
-def margin_apart(scores: Matrix, apart: NDArray[np.bool_]) -> Matrix:
+def margin_apart(scores: Array, apart: NDArray[np.bool_]) -> Array:
     """How far each score is above the best of its row among the spans that share no word; 0 without one.
 
     A phrase and its parts are no rivals: all of them may be linked.
@@ -196,7 +197,7 @@ def margin_apart(scores: Matrix, apart: NDArray[np.bool_]) -> Matrix:
     return np.where(np.isfinite(rivals), scores - rivals, 0.0)
 
 
-def mutual(scores: Matrix, above: float) -> Matrix:
+def mutual(scores: Array, above: float) -> Array:
     """1 where a score is the best of its row and of its column, and above a bar; the first of equals wins."""
     chosen = np.zeros_like(scores)
     if not scores.size:
@@ -208,11 +209,11 @@ def mutual(scores: Matrix, above: float) -> Matrix:
     return chosen
 
 
-def _alike(a: Sequence[AbstractSet[str]], b: Sequence[AbstractSet[str]]) -> Matrix:
+def _alike(a: Sequence[AbstractSet[str]], b: Sequence[AbstractSet[str]]) -> Array:
     """Jaccard's share of every set with every set; 0 for two empty ones."""
     common = np.array([[len(x & y) for y in b] for x in a], dtype=float).reshape(len(a), len(b))
     sizes = np.array([len(x) for x in a])[:, None] + np.array([len(y) for y in b])[None]
-    found: Matrix = common / np.maximum(sizes - common, 1)
+    found: Array = common / np.maximum(sizes - common, 1)
     return found
 
 
@@ -227,22 +228,22 @@ def _is_mark(word: str) -> bool:
     return not any(letter.isalnum() for letter in word)
 
 
-def _flags(items: Sequence[Item], holds: Callable[[Item], bool]) -> NDArray[np.bool_]:
+def _flags(items: Sequence[_Item], holds: Callable[[_Item], bool]) -> NDArray[np.bool_]:
     return np.array([holds(item) for item in items], dtype=np.bool_)
 
 
-def _places(count: int) -> Matrix:
+def _places(count: int) -> Array:
     return np.arange(count) / max(count, 1)
 
 
-def _members(spans: Sequence[Sequence[int]], words: int) -> Matrix:
+def _members(spans: Sequence[Sequence[int]], words: int) -> Array:
     found = np.zeros((len(spans), words))
     for row, span in enumerate(spans):
         found[row, list(span)] = 1.0
     return found
 
 
-def _shifted(values: Matrix, down: int, right: int) -> Matrix:
+def _shifted(values: Array, down: int, right: int) -> Array:
     """Each cell's neighbour; zeros beyond the edge."""
     padded = np.pad(values, 1)
     rows, columns = values.shape

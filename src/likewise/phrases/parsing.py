@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from likewise.data.links import Span
 from likewise.encoders.resolve import local_model
 from likewise.errors import DataError, ModelError, Problem, UsageError
 from likewise.phrases.chunking import RuleChunker
-from likewise.phrases.spans import Phraser, Phrases, Span, uncrossed
+from likewise.phrases.spans import Phraser, Phrases, uncrossed
 
 if TYPE_CHECKING:
     from spacy.language import Language

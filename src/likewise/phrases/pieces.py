@@ -29,13 +29,3 @@ def pieces_of_span(span: Range, runs: Sequence[Range]) -> Range:
     """The run of pieces of a span of words: first piece of its first word to last piece of its last word."""
     inside = [run for run in runs[span[0] : span[1]] if run != NONE]
     return (inside[0][0], inside[-1][1]) if inside else NONE
-
-
-def words_of_pieces(run: Range, runs: Sequence[Range]) -> Range:
-    """The span of words that a run of pieces covers, whole or in part."""
-    inside = [
-        index
-        for index, (start, end) in enumerate(runs)
-        if (start, end) != NONE and start < run[1] and end > run[0]
-    ]
-    return (inside[0], inside[-1] + 1) if inside else NONE

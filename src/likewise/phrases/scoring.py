@@ -17,12 +17,12 @@ from likewise.phrases.measures import (
     CONTEXT_MEASURES,
     SPAN_MEASURES,
     WORD_MEASURES,
-    Matrix,
     context_measures,
     mutual,
     span_measures,
     word_measures,
 )
+from likewise.records import Array
 
 FILE = Path(__file__).with_name("weights.toml")
 MEASURES = {
@@ -40,9 +40,9 @@ class Weights:
     constant: float
     bar: float
 
-    def logits(self, measures: Matrix) -> Matrix:
+    def logits(self, measures: Array) -> Array:
         """Log odds of a link over the bar: positive is linked."""
-        found: Matrix = measures @ np.array(self.weights) + (self.constant - self.bar)
+        found: Array = measures @ np.array(self.weights) + (self.constant - self.bar)
         return found
 
 
@@ -54,7 +54,7 @@ class Scoring:
     context: Weights
     spans: Weights
 
-    def word_logits(self, a: Sequence[str], b: Sequence[str], cosines: Matrix) -> Matrix:
+    def word_logits(self, a: Sequence[str], b: Sequence[str], cosines: Array) -> Array:
         """Log odds that words are linked, n×m; a first guess is looked at again with its neighbours."""
         own = word_measures(a, b, cosines)
         first = self.words.logits(own)
@@ -67,17 +67,17 @@ class Scoring:
         b: Sequence[str],
         spans_a: Sequence[Sequence[int]],
         spans_b: Sequence[Sequence[int]],
-        cosines: Matrix,
-        last: Matrix,
-        word_logits: Matrix,
-    ) -> Matrix:
+        cosines: Array,
+        last: Array,
+        word_logits: Array,
+    ) -> Array:
         """Log odds that spans (the numbers of their words) are linked, by cosines of two layers."""
         return self.spans.logits(span_measures(a, b, spans_a, spans_b, cosines, last, chance(word_logits)))
 
 
-def chance(logits: Matrix) -> Matrix:
+def chance(logits: Array) -> Array:
     """Log odds as a share of 1."""
-    found: Matrix = 1 / (1 + np.exp(-np.clip(logits, -60, 60)))
+    found: Array = 1 / (1 + np.exp(-np.clip(logits, -60, 60)))
     return found
 
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
+from likewise.data.links import Span
 from likewise.errors import DataError, Problem, UsageError
 from likewise.phrases.words import split_words
-
-# Half-open word indices: (2, 5) holds words 2, 3 and 4.
-Span = tuple[int, int]
 
 _SHOWN = 60
 

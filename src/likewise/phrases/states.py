@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
+from likewise.answering import Vectors
 from likewise.data.batching import token_budget_batches
 from likewise.errors import ModelError
-from likewise.phrases.measures import Vectors
 from likewise.phrases.pieces import NONE, Range, pieces_of_words
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_BUDGET = 4096
 
 
-class Layers(NamedTuple):
+class WordLayers(NamedTuple):
     """Vectors of the words of a text, n×d, from a middle layer and the last one."""
 
     middle: Vectors
@@ -51,20 +51,20 @@ class WordStates:
         words: Sequence[Sequence[Range]],
         *,
         progress: Callable[[int], None] | None = None,
-    ) -> list[Layers]:
+    ) -> list[WordLayers]:
         """Per text and layer a row for each word, given by its characters; zeros for one without a piece."""
         if not texts:
             return []
         tokens = self._tokenizer(
             list(texts), truncation=True, max_length=self.longest, return_offsets_mapping=True
         )
-        rows: list[Layers | None] = [None] * len(texts)
+        rows: list[WordLayers | None] = [None] * len(texts)
         lengths = [len(ids) for ids in tokens["input_ids"]]
         for batch in token_budget_batches(lengths, budget=self._token_budget):
             states = self._states({key: [tokens[key][i] for i in batch] for key in self._inputs(tokens)})
             for place, index in enumerate(batch):
                 runs = pieces_of_words(words[index], tokens["offset_mapping"][index])
-                rows[index] = Layers(
+                rows[index] = WordLayers(
                     *(mean_of_runs(state[place, : lengths[index]], runs) for state in states)
                 )
             if progress is not None:

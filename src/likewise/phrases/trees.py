@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from likewise.phrases.measures import Matrix
+from likewise.records import Array
 
 Children = Sequence[Sequence[int]]
-Pair = tuple[int, int]
+NodePair = tuple[int, int]
 
 
-def best_matching(gains: Matrix) -> tuple[float, list[Pair]]:
+def best_matching(gains: Array) -> tuple[float, list[NodePair]]:
     """One-to-one pairs with the largest sum of gains; what does not gain stays out."""
     if not (gains > 0).any():
         return 0.0, []
@@ -37,7 +37,7 @@ def best_matching(gains: Matrix) -> tuple[float, list[Pair]]:
     return float(sum(gains[i, j] for i, j in pairs)), pairs
 
 
-def _matched(gains: Matrix) -> float:
+def _matched(gains: Array) -> float:
     """The sum of the best matching of gains that are not negative."""
     if gains.shape[0] == 1:
         return float(gains.max())
@@ -45,12 +45,12 @@ def _matched(gains: Matrix) -> float:
     return float(gains[rows, columns].sum())
 
 
-def align_trees(gains: Matrix, children_a: Children, children_b: Children) -> list[Pair]:
+def align_trees(gains: Array, children_a: Children, children_b: Children) -> list[NodePair]:
     """Pairs of nodes; children stand before their parents, the root last."""
     if not gains.size:
         return []
     totals = _totals(gains, children_a, children_b)
-    pairs: list[Pair] = []
+    pairs: list[NodePair] = []
     open_cells = [(len(children_a) - 1, len(children_b) - 1)]
     while open_cells:
         x, y = open_cells.pop()
@@ -61,7 +61,7 @@ def align_trees(gains: Matrix, children_a: Children, children_b: Children) -> li
     return sorted(pairs)
 
 
-def _totals(gains: Matrix, children_a: Children, children_b: Children) -> Matrix:
+def _totals(gains: Array, children_a: Children, children_b: Children) -> Array:
     """D of all pairs of nodes."""
     linked = np.maximum(gains, 0.0)
     totals = np.zeros_like(gains)
@@ -87,8 +87,8 @@ def _totals(gains: Matrix, children_a: Children, children_b: Children) -> Matrix
 
 
 def _choice(
-    x: int, y: int, gains: Matrix, totals: Matrix, children_a: Children, children_b: Children
-) -> tuple[bool, list[Pair]]:
+    x: int, y: int, gains: Array, totals: Array, children_a: Children, children_b: Children
+) -> tuple[bool, list[NodePair]]:
     """How D(x, y) came about: whether the pair is linked, and the cells below that go on."""
     total = totals[x, y]
     if total <= 0:
@@ -110,12 +110,12 @@ def _choice(
 
 
 def add_left_over(
-    pairs: Sequence[Pair],
-    gains: Matrix,
+    pairs: Sequence[NodePair],
+    gains: Array,
     spans_a: NDArray[np.int64],
     spans_b: NDArray[np.int64],
     bar: float,
-) -> list[Pair]:
+) -> list[NodePair]:
     """The second pass: likely pairs of unlinked phrases, longest first, that no linked pair contradicts."""
     found = list(pairs)
     taken_a, taken_b = {x for x, _ in found}, {y for _, y in found}
@@ -131,7 +131,7 @@ def add_left_over(
 
 
 def _agrees(
-    x: int, y: int, pairs: Sequence[Pair], spans_a: NDArray[np.int64], spans_b: NDArray[np.int64]
+    x: int, y: int, pairs: Sequence[NodePair], spans_a: NDArray[np.int64], spans_b: NDArray[np.int64]
 ) -> bool:
     """Whether the phrases linked around x are those linked around y."""
     for other_x, other_y in pairs:

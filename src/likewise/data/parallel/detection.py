@@ -34,7 +34,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _MIXED = ("Jpan", "Kore")
 
 
-class Profile(NamedTuple):
+class LanguageProfile(NamedTuple):
     """What tells a language from others in its script: its letters beyond a to z, its most frequent words."""
 
     letters: frozenset[str]
@@ -100,7 +100,7 @@ def _find_rival(sample: Sequence[str], language: Language, script: str) -> str |
     return best
 
 
-def _score(words: Counter[str], code: str, profiles: Mapping[str, Profile]) -> float:
+def _score(words: Counter[str], code: str, profiles: Mapping[str, LanguageProfile]) -> float:
     """The share of words from a language's list, less the share with letters that the language lacks.
 
     A word on several lists counts for each by its part: "de" says little, "het" says Dutch.
@@ -120,11 +120,11 @@ def _score(words: Counter[str], code: str, profiles: Mapping[str, Profile]) -> f
 
 
 @cache
-def _profiles(script: str) -> Mapping[str, Profile]:
+def _profiles(script: str) -> Mapping[str, LanguageProfile]:
     """The profiles of the languages that are usually written in a script."""
     table = language_table()
     return {
-        code: Profile(frozenset(entry["letters"]), frozenset(entry["words"].split()))
+        code: LanguageProfile(frozenset(entry["letters"]), frozenset(entry["words"].split()))
         for code, entry in table["profiles"].items()
         if table["languages"][code].split(" ", 2)[1].split("/")[0] == script
     }

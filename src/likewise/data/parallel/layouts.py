@@ -39,7 +39,7 @@ _NAME_COLUMNS = 'name them: columns = ["en", "de"], or by number where there is 
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedParallel:
     """Parallel text about to be read; messages call each side by its entry in `files` and `sides`."""
 
     name: str
@@ -63,7 +63,7 @@ def open_layout(
     columns: Columns | None = None,
     layout: Layout = "auto",
     name: str | None = None,
-) -> Opened:
+) -> OpenedParallel:
     """Open parallel text in a layout, or in the one that the source's form and names tell."""
     if layout not in get_args(Layout):
         raise UsageError(f"no layout is named {layout!r}; choose one of {', '.join(get_args(Layout))}")
@@ -114,7 +114,9 @@ def _to_languages(languages: Sequence[str] | None, source: str) -> Couple:
     return find_language(languages[0], source=source), find_language(languages[1], source=source)
 
 
-def _open_moses(files: tuple[Path, Path], languages: Sequence[str] | None, name: str | None) -> Opened:
+def _open_moses(
+    files: tuple[Path, Path], languages: Sequence[str] | None, name: str | None
+) -> OpenedParallel:
     first, second = files
     if languages is None:
         languages = [split_endings(file)[0].removeprefix(".") for file in files]
@@ -123,7 +125,9 @@ def _open_moses(files: tuple[Path, Path], languages: Sequence[str] | None, name:
         find_language(languages[1], source=str(second)),
     )
     names = first.name, second.name
-    return Opened(name or ", ".join(names), couple, names, ("text", "text"), moses_pairs(first, second))
+    return OpenedParallel(
+        name or ", ".join(names), couple, names, ("text", "text"), moses_pairs(first, second)
+    )
 
 
 def _moses_files(paths: Sequence[Path], languages: Sequence[str] | None) -> tuple[Path, Path]:
@@ -139,11 +143,13 @@ def _moses_files(paths: Sequence[Path], languages: Sequence[str] | None) -> tupl
     return sides[0] or absent[0], sides[1] or absent[1]
 
 
-def _open_export(files: Sequence[Path], languages: Sequence[str] | None, name: str | None) -> Opened:
+def _open_export(files: Sequence[Path], languages: Sequence[str] | None, name: str | None) -> OpenedParallel:
     *sentences, links = files
     couple = _to_languages(languages, links.name)
     pairs = linked_pairs(sentences, links, couple)
-    return Opened(name or links.name, couple, (links.name, links.name), ("sentence", "translation"), pairs)
+    return OpenedParallel(
+        name or links.name, couple, (links.name, links.name), ("sentence", "translation"), pairs
+    )
 
 
 def _export_files(paths: Sequence[Path]) -> Sequence[Path]:
@@ -156,7 +162,7 @@ def _export_files(paths: Sequence[Path]) -> Sequence[Path]:
 
 def _open_fields(
     path: Path, languages: Sequence[str] | None, columns: Columns | None, name: str | None, *, tatoeba: bool
-) -> Opened:
+) -> OpenedParallel:
     """Columns by number: the ones named, or those of Tatoeba's pairs, or the first two."""
     first, second = columns or ((2, 4) if tatoeba else (1, 2))
     if not isinstance(first, int) or not isinstance(second, int) or min(first, second) < 1 or first == second:
@@ -165,10 +171,10 @@ def _open_fields(
     shown = name or path.name
     couple = _to_languages(languages, shown)
     pairs = field_pairs(path, (first, second), name=shown, titles=PAIR_FIELDS if tatoeba else ())
-    return Opened(shown, couple, (shown, shown), (f"column {first}", f"column {second}"), pairs)
+    return OpenedParallel(shown, couple, (shown, shown), (f"column {first}", f"column {second}"), pairs)
 
 
-def _open_columns(table: Table, languages: Sequence[str] | None, columns: Columns | None) -> Opened:
+def _open_columns(table: Table, languages: Sequence[str] | None, columns: Columns | None) -> OpenedParallel:
     couple = None if languages is None else _to_languages(languages, table.name)
     if columns is not None:
         first, second = _check_columns(table, *map(str, columns))
@@ -183,7 +189,7 @@ def _open_columns(table: Table, languages: Sequence[str] | None, columns: Column
         for fields, source in table:
             yield fields.get(first), fields.get(second), int(source.rpartition(":")[2])
 
-    return Opened(table.name, couple, (table.name, table.name), (first, second), pairs())
+    return OpenedParallel(table.name, couple, (table.name, table.name), (first, second), pairs())
 
 
 def _check_columns(table: Table, first: str, second: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from likewise.data.catalogue import Corpus, Split
 from likewise.data.corpora import find_file, shown_name, wrong_rows
 from likewise.data.keys import any_among
 from likewise.data.parallel.detection import find_mismatch
-from likewise.data.parallel.layouts import Columns, Layout, Opened, open_layout
+from likewise.data.parallel.layouts import Columns, Layout, OpenedParallel, open_layout
 from likewise.data.reading import find_named_corpus
 from likewise.data.values import MAX_CHARS, find_fault
 from likewise.errors import DataError, Problem
@@ -173,7 +173,7 @@ def _is_prefix(path: Path) -> bool:
 
 
 def _read_pairs(
-    opened: Opened,
+    opened: OpenedParallel,
     a: list[str],
     b: list[str],
     report: ReadReport,

@@ -33,7 +33,7 @@ _EXACT = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class TrainedLanguages:
     """What a model was trained on: rated language pairs in any order, languages of any stage; empty: unknown.
 
     Codes are compared without script and region: Brazilian Portuguese counts as Portuguese.
@@ -43,7 +43,7 @@ class Trained:
     languages: frozenset[str] = frozenset()
 
     @classmethod
-    def read(cls, pairs: Iterable[str] = (), languages: Iterable[str] = ()) -> Trained:
+    def read(cls, pairs: Iterable[str] = (), languages: Iterable[str] = ()) -> TrainedLanguages:
         """From names such as "en-de" and codes such as "de" or "deu"; languages of rated pairs are seen."""
         rated = frozenset(frozenset(split_pair(name)) for name in pairs)
         seen = frozenset(find_language(code).base for code in languages)
@@ -152,7 +152,7 @@ def score_pairs(
 
 
 def measure_pairs(
-    scores: PairScores, trained: Trained, *, rng: np.random.Generator
+    scores: PairScores, trained: TrainedLanguages, *, rng: np.random.Generator
 ) -> tuple[tuple[PairResult, ...], tuple[AverageResult, ...]]:
     """Every language pair, and the averages over cross-lingual ones that have any pair to average."""
     views = [view for view in (MODEL, RAW) if view in scores.cosines]
@@ -189,7 +189,7 @@ def _gold(name: str, records: Sequence[Record], relation: str) -> Array:
     return np.asarray(values, dtype=np.float64)
 
 
-def _measure_pair(scores: PairScores, at: int, trained: Trained, draws: _Draws) -> PairResult:
+def _measure_pair(scores: PairScores, at: int, trained: TrainedLanguages, draws: _Draws) -> PairResult:
     name, gold, found = scores.names[at], scores.gold, {}
     for view in draws.views:
         try:

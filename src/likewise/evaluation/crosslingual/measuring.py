@@ -4,7 +4,7 @@ It sees **views** of texts (see `views`): the model's vectors beside those of it
 are any. `load_crosslingual` reads the data by name, `measure_crosslingual` measures what it is given, and
 `run_crosslingual` does both.
 
-pairs      translated STS-B test: Pearson and Spearman of the cosine per language pair (METHODS 2.6)
+pairs      translated STS-B test: Pearson and Spearman of the cosine per language pair
 retrieval  Tatoeba, the test of LASER: the nearest sentence of the other language, both ways
 probes     translated STS-B dev, the same sentences in all languages of the pairs: is the language left?
            and, of language vectors, Pearson with the ratings of the pairs: is meaning in them?
@@ -27,7 +27,7 @@ from likewise.evaluation.crosslingual.language_pairs import (
     AverageResult,
     PairResult,
     PairScores,
-    Trained,
+    TrainedLanguages,
     measure_pairs,
     score_pairs,
 )
@@ -152,7 +152,7 @@ def measure_crosslingual(
 ) -> CrosslingualResult:
     """The same for data in memory; without parallel text or probe sentences those parts are left out."""
     say = progress or (lambda line: None)
-    trained = Trained.read(trained_pairs, seen_languages)
+    trained = TrainedLanguages.read(trained_pairs, seen_languages)
     say(f"encoding the texts of {len(data.pairs)} language pairs, {len(data.parallel)} parallel texts")
     vectors = TextVectors(views, data.texts())
     say(f"{len(data.pairs)} language pairs")

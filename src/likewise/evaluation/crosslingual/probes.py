@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.answering import Vectors
 from likewise.errors import EvaluationError
 from likewise.evaluation.crosslingual.language_pairs import PERCENT, PairScores
 from likewise.evaluation.crosslingual.retrieval import find_nearest
@@ -26,7 +27,7 @@ from likewise.evaluation.crosslingual.row_bootstrap import (
     mean_draws,
     pearson_draws,
 )
-from likewise.evaluation.crosslingual.views import LANGUAGE, TextVectors, Vectors
+from likewise.evaluation.crosslingual.views import LANGUAGE, TextVectors
 from likewise.evaluation.inputs import Codes
 from likewise.evaluation.intervals import Interval, wilson_interval
 from likewise.evaluation.metrics import pearson

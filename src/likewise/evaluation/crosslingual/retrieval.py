@@ -13,12 +13,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.answering import Vectors
 from likewise.errors import EvaluationError
-from likewise.evaluation.crosslingual.language_pairs import PERCENT, Trained
-from likewise.evaluation.crosslingual.views import MODEL, RAW, TextVectors, Vectors
+from likewise.evaluation.crosslingual.language_pairs import PERCENT, TrainedLanguages
+from likewise.evaluation.crosslingual.views import MODEL, RAW, TextVectors
 from likewise.evaluation.intervals import Interval, mean_interval
 
-Places = NDArray[np.intp]
+Neighbours = NDArray[np.intp]
 
 # Rows of the similarity matrix that are held at once: 1,024 × 10,000 floats are 40 MB.
 BLOCK = 1024
@@ -93,7 +94,7 @@ class RetrievalAverage:
 def measure_retrieval(
     vectors: TextVectors,
     texts: Sequence[Parallel],
-    trained: Trained,
+    trained: TrainedLanguages,
     *,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[RetrievalResult, ...]:
@@ -119,7 +120,7 @@ def average_retrieval(results: Sequence[RetrievalResult]) -> tuple[RetrievalAver
     return tuple(_average(name, group) for name, group in groups.items() if group)
 
 
-def find_nearest(a: Vectors, b: Vectors, *, block: int = BLOCK) -> tuple[Places, Places]:
+def find_nearest(a: Vectors, b: Vectors, *, block: int = BLOCK) -> tuple[Neighbours, Neighbours]:
     """The row of b nearest to each row of a, and of a to each row of b; unit vectors, the first of equals."""
     forward = np.empty(len(a), dtype=np.intp)
     backward = np.zeros(len(b), dtype=np.intp)
@@ -145,7 +146,7 @@ def _accuracy(vectors: TextVectors, view: str, text: Parallel) -> Accuracy:
     return Accuracy(*(PERCENT * sum(found) / len(text.a) for found in hits))
 
 
-def _hits(gold: Sequence[str], nearest: Places) -> list[bool]:
+def _hits(gold: Sequence[str], nearest: Neighbours) -> list[bool]:
     return [gold[place] == wanted for place, wanted in zip(nearest.tolist(), gold, strict=True)]
 
 

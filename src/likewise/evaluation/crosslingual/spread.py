@@ -1,6 +1,7 @@
 """Spread: where cosines lie for each degree of similarity, before and after training (drawn: spread_plot).
 
-A frozen encoder's cosines often crowd into a narrow band (the paper of METHODS 2 saw one near 0.75).
+A frozen encoder's cosines often crowd into a narrow band; the poster that
+docs/methods/multilingual.md follows saw one near 0.75.
 """
 
 from __future__ import annotations

@@ -11,16 +11,16 @@ from likewise.evaluation.crosslingual.retrieval import RetrievalAverage, Retriev
 from likewise.evaluation.crosslingual.spread import Spread
 from likewise.evaluation.crosslingual.views import LANGUAGE, MODEL, RAW
 from likewise.evaluation.intervals import Interval
+from likewise.evaluation.tables import TextTable
 
 if TYPE_CHECKING:
     from likewise.evaluation.crosslingual.measuring import CrosslingualResult
 
-Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 INTERVAL = "95 % interval"
 VIEW_NAMES = {RAW: "raw", MODEL: "model", LANGUAGE: "language vector"}
 
 
-def tables(result: CrosslingualResult) -> list[Table]:
+def tables(result: CrosslingualResult) -> list[TextTable]:
     """All tables that the result has rows for: header and rows of cells each."""
     made = [pair_table(result.pairs)]
     if result.averages:
@@ -36,7 +36,7 @@ def tables(result: CrosslingualResult) -> list[Table]:
     return [*made, spread_table(result.spread)]
 
 
-def pair_table(pairs: Sequence[PairResult]) -> Table:
+def pair_table(pairs: Sequence[PairResult]) -> TextTable:
     """One row per language pair."""
     raw = any(pair.raw_pearson is not None for pair in pairs)
     marked = any(pair.held_out_pair is not None or pair.held_out_language is not None for pair in pairs)
@@ -51,7 +51,7 @@ def pair_table(pairs: Sequence[PairResult]) -> Table:
     return ((*header, "held out") if marked else header), rows
 
 
-def average_table(averages: Sequence[AverageResult]) -> Table:
+def average_table(averages: Sequence[AverageResult]) -> TextTable:
     """One row per average over language pairs: Pearson, then Spearman."""
     raw = any(average.raw_pearson is not None for average in averages)
     compared = ("raw", "difference", INTERVAL) if raw else (INTERVAL,)
@@ -68,7 +68,7 @@ def average_table(averages: Sequence[AverageResult]) -> Table:
     return ("average", "pairs", "pearson", *compared, "spearman", *compared), rows
 
 
-def retrieval_table(results: Sequence[RetrievalResult], averages: Sequence[RetrievalAverage]) -> Table:
+def retrieval_table(results: Sequence[RetrievalResult], averages: Sequence[RetrievalAverage]) -> TextTable:
     """One row per parallel text, then the averages; per cent."""
     raw = any(result.raw is not None for result in results)
     marked = any(result.held_out_language is not None for result in results)
@@ -87,7 +87,7 @@ def retrieval_table(results: Sequence[RetrievalResult], averages: Sequence[Retri
     return ((*header, "held out") if marked else header), rows
 
 
-def probe_table(probes: Sequence[ProbeResult]) -> Table:
+def probe_table(probes: Sequence[ProbeResult]) -> TextTable:
     """One row per view: accuracy beside chance, in per cent."""
     header = ("language probe", "accuracy", INTERVAL, "nearest", "chance", "texts")
     return header, [
@@ -103,7 +103,7 @@ def probe_table(probes: Sequence[ProbeResult]) -> Table:
     ]
 
 
-def spread_table(spreads: Sequence[Spread]) -> Table:
+def spread_table(spreads: Sequence[Spread]) -> TextTable:
     """One row per bin of gold, then deviation and inter-quartile range of all cosines."""
     header = ["gold", "rows"]
     for found in spreads:

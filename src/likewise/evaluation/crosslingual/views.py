@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from likewise.answering import Vectors
 from likewise.errors import EvaluationError, UsageError
 from likewise.records import Array
 
-Vectors = NDArray[np.float32]
 # Distinct texts → one N×d matrix per view.
 Views = Callable[[Sequence[str]], Mapping[str, Vectors]]
 

@@ -6,12 +6,12 @@ import csv
 
 import pytest
 
-from likewise.data.links import Link, LinkedPair, read_links, split_words, write_links
+from likewise.data.links import Link, LinkedPair, read_links, split_at_blanks, write_links
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError
+from likewise.explain.matching import least_matched, match_linked, match_pairs
 from likewise.phrases.aligner import Aligner
 from likewise.phrases.chunking import RuleChunker
-from likewise.phrases.explaining import explain, explain_linked, least_matched
 from likewise.phrases.linking import Asked, align_pairs
 from likewise.phrases.spans import given
 
@@ -22,7 +22,7 @@ def aligner(tiny_encoder) -> Aligner:
 
 
 def linked(text_a: str, text_b: str, links: list[Link], **more: object) -> LinkedPair:
-    return LinkedPair(text_a, text_b, split_words(text_a), split_words(text_b), tuple(links), **more)
+    return LinkedPair(text_a, text_b, split_at_blanks(text_a), split_at_blanks(text_b), tuple(links), **more)
 
 
 def test_least_matched_is_the_phrase_around_what_differs():
@@ -49,7 +49,7 @@ def test_least_matched_is_no_phrase_that_stands_in_the_other_text():
 def test_explain_finds_the_edit(minilm):
     phraser, aligner = RuleChunker(), Aligner(load_encoder(minilm, device="cpu"))
     a, b = phraser(["A boy is playing chess in the park.", "A boy is playing the violin in the park."])
-    [found] = explain(aligner, [(a, b)])
+    [found] = match_pairs(aligner, [(a, b)])
     assert "violin" in b.said(found.odd_b)
     assert "park" not in b.said(found.odd_b)
     assert len(found.matched_a) == len(a.words)
@@ -59,7 +59,7 @@ def test_explain_finds_the_edit(minilm):
 @pytest.mark.parametrize("text", ["", "🙂"])
 def test_explain_of_texts_without_phrases(minilm, text):
     phraser, aligner = RuleChunker(), Aligner(load_encoder(minilm, device="cpu"))
-    [found] = explain(aligner, [tuple(phraser([text, "A cat."]))])
+    [found] = match_pairs(aligner, [tuple(phraser([text, "A cat."]))])
     assert len(found.matched_b) == 3
 
 
@@ -70,11 +70,11 @@ def test_links_that_were_written_are_shown_as_they_were_before(aligner, tiny_pai
     with tiny_pairs.open(encoding="utf8", newline="") as file:
         texts = [(f"{row['text_a']}.", f"Today, {row['text_b']}!") for row in csv.DictReader(file)]
     phraser = RuleChunker()
-    direct = explain(aligner, [tuple(phraser(pair)) for pair in texts])
+    direct = match_pairs(aligner, [tuple(phraser(pair)) for pair in texts])
     write_links(
         tmp_path / "l.jsonl", align_pairs([Asked(*pair) for pair in texts], phraser, aligner, by="us")
     )
-    again = explain_linked(aligner, list(read_links(tmp_path / "l.jsonl")))
+    again = match_linked(aligner, list(read_links(tmp_path / "l.jsonl")))
     assert sum(len(one.links) for one in direct) > len(texts)
     for one, other in zip(direct, again, strict=True):
         assert (other.blocks_a, other.blocks_b) == (one.blocks_a, one.blocks_b)
@@ -89,10 +89,10 @@ def test_links_that_were_written_are_shown_as_they_were_before(aligner, tiny_pai
 def test_a_word_that_a_link_names_is_shown_with_its_neighbours_unless_it_is_listed(aligner):
     links = [Link((0, 1), (0, 1), chance=0.9), Link((1, 2), (0, 1), chance=0.6)]
     pair = linked("dog cat man runs", "dog", links)
-    [found] = explain_linked(aligner, [pair])
+    [found] = match_linked(aligner, [pair])
     assert [block.span for block in found.blocks_a] == [(0, 1), (1, 4)]
     listed = linked("dog cat man runs", "dog", links, spans_a=((1, 2),))
-    [found] = explain_linked(aligner, [listed])
+    [found] = match_linked(aligner, [listed])
     assert [block.span for block in found.blocks_a] == [(0, 1), (1, 2), (2, 4)]
 
 
@@ -105,7 +105,7 @@ def test_phrases_that_cross_are_refused_with_their_text_and_both_spans(aligner):
         source="deep/their.jsonl:7",
     )
     with pytest.raises(DataError) as refused:
-        explain_linked(aligner, [pair])
+        match_linked(aligner, [pair])
     assert str(refused.value).splitlines() == [
         "deep/their.jsonl:7: in text_a, [0, 2] 'the old' of links crosses [1, 3] 'old man' of links; "
         "let one hold the other whole, or let them lie apart",
@@ -116,7 +116,7 @@ def test_phrases_that_cross_are_refused_with_their_text_and_both_spans(aligner):
 
 def test_long_texts_with_links_are_refused_with_their_line(aligner):
     with pytest.raises(DataError, match=r"their\.jsonl:2: the second text has 1,001 words"):
-        explain_linked(aligner, [linked("a", "dog " * 1001, [], source="their.jsonl:2")])
+        match_linked(aligner, [linked("a", "dog " * 1001, [], source="their.jsonl:2")])
 
 
 # Words that the encoder did not read
@@ -125,15 +125,15 @@ def test_long_texts_with_links_are_refused_with_their_line(aligner):
 def test_words_beyond_the_encoders_longest_input_are_counted(aligner):
     # 64 pieces, two of them markers.
     phraser = RuleChunker()
-    [found] = explain(aligner, [tuple(phraser(["dog " * 70 + "!", "a dog " * 31]))])
+    [found] = match_pairs(aligner, [tuple(phraser(["dog " * 70 + "!", "a dog " * 31]))])
     assert (found.unread_a, found.unread_b) == (8, 0)
-    [found] = explain_linked(aligner, [linked("a dog", "dog " * 63, [])])
+    [found] = match_linked(aligner, [linked("a dog", "dog " * 63, [])])
     assert (found.unread_a, found.unread_b) == (0, 1)
 
 
 @pytest.mark.parametrize("text", ["dog " * 62 + "!", "...", "dog"])
 def test_marks_beyond_the_encoders_longest_input_are_not_counted(aligner, text):
-    [found] = explain(aligner, [tuple(RuleChunker()([text, "a dog"]))])
+    [found] = match_pairs(aligner, [tuple(RuleChunker()([text, "a dog"]))])
     assert (found.unread_a, found.unread_b) == (0, 0)
 
 
@@ -141,5 +141,5 @@ def test_characters_that_a_tokenizer_drops_are_not_beyond_it(minilm):
     phraser, aligner = RuleChunker(), Aligner(load_encoder(minilm, device="cpu"))
     a, b = phraser(["a dog \u0301", "a dog"])
     assert a.tokens[-1] == "\u0301"
-    [found] = explain(aligner, [(a, b)])
+    [found] = match_pairs(aligner, [(a, b)])
     assert (found.unread_a, found.unread_b) == (0, 0)

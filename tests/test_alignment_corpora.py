@@ -6,8 +6,7 @@ import json
 import lzma
 
 import pytest
-
-from likewise.data.alignments import (
+from benchmarks.alignment_corpora import (
     ChunkedPair,
     ChunkLink,
     Edit,
@@ -18,6 +17,7 @@ from likewise.data.alignments import (
     read_edits,
     read_word_links,
 )
+
 from likewise.errors import DataError, FormatError, UsageError
 
 CHUNKED = {

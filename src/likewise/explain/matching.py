@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likewise.data.links import LinkedPair
+from likewise.data.links import LinkedPair, Span
 from likewise.phrases.aligner import Aligner
-from likewise.phrases.blocks import Block, Joined, is_mark, pair_blocks
+from likewise.phrases.blocks import Block, SureLink, is_mark, pair_blocks
 from likewise.phrases.linking import phrases_of
 from likewise.phrases.measures import cosines, means
-from likewise.phrases.spans import Phrases, Span, nodes
-from likewise.phrases.states import Layers
+from likewise.phrases.spans import Phrases, nodes
+from likewise.phrases.states import WordLayers
 
 # A word with a better match than this speaks for "the same". Chosen on edits of train, before a look at dev
 # (python benchmarks/explaining.py --choose): higher bars cover more edits, by longer phrases.
@@ -32,7 +32,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class MatchedPair:
     """Two texts with links, blocks and how alike joined blocks are; per word its best match (0..1).
 
     `odd` are the phrases that are matched least, `unread` counts the words that the encoder cut off.
@@ -53,20 +53,20 @@ class Explanation:
     unread_b: int
 
 
-def explain(aligner: Aligner, pairs: Sequence[tuple[Phrases, Phrases]]) -> list[Explanation]:
-    """Explain pairs of texts whose phrases are there, by our links."""
+def match_pairs(aligner: Aligner, pairs: Sequence[tuple[Phrases, Phrases]]) -> list[MatchedPair]:
+    """Match pairs of texts whose phrases are there, by our links."""
     known = aligner.states_of([one for pair in pairs for one in pair])
     found = []
     for a, b in pairs:
         states = known[a.text, a.words], known[b.text, b.words]
         links = aligner.align(a, b, *states).links
         matches = [Match(link.a, link.b, link.strength, chance=link.chance) for link in links]
-        found.append(_explained(aligner, a, b, states, matches))
+        found.append(_matched(aligner, a, b, states, matches))
     return found
 
 
-def explain_linked(aligner: Aligner, pairs: Sequence[LinkedPair]) -> list[Explanation]:
-    """Explain pairs by the links they come with; the strength is the encoder's, as for our own."""
+def match_linked(aligner: Aligner, pairs: Sequence[LinkedPair]) -> list[MatchedPair]:
+    """Match pairs by the links they come with; the strength is the encoder's, as for our own."""
     texts = [phrases_of(pair) for pair in pairs]
     known = aligner.states_of([one for both in texts for one in both])
     found = []
@@ -77,21 +77,21 @@ def explain_linked(aligner: Aligner, pairs: Sequence[LinkedPair]) -> list[Explan
             Match(link.a, link.b, strength, chance=link.chance, score=link.score)
             for link, strength in zip(pair.links, alike, strict=True)
         ]
-        found.append(_explained(aligner, a, b, states, matches))
+        found.append(_matched(aligner, a, b, states, matches))
     return found
 
 
-def _explained(
-    aligner: Aligner, a: Phrases, b: Phrases, states: tuple[Layers, Layers], links: Sequence[Match]
-) -> Explanation:
-    sure = [Joined(link.a, link.b, link.strength if link.chance is None else link.chance) for link in links]
+def _matched(
+    aligner: Aligner, a: Phrases, b: Phrases, states: tuple[WordLayers, WordLayers], links: Sequence[Match]
+) -> MatchedPair:
+    sure = [SureLink(link.a, link.b, link.strength if link.chance is None else link.chance) for link in links]
     blocks_a, blocks_b = pair_blocks(a, b, sure)
     joined = [(place, block.partner) for place, block in enumerate(blocks_a) if block.partner is not None]
     alike = _alike(states, [(blocks_a[x].span, blocks_b[y].span) for x, y in joined])
     by_a = {x: strength for (x, _), strength in zip(joined, alike, strict=True)}
     by_b = {y: strength for (_, y), strength in zip(joined, alike, strict=True)}
     matched_a, matched_b = word_matches(*states)
-    return Explanation(
+    return MatchedPair(
         a,
         b,
         tuple(links),
@@ -108,7 +108,7 @@ def _explained(
     )
 
 
-def _count_unread(aligner: Aligner, phrases: Phrases, states: Layers) -> int:
+def _count_unread(aligner: Aligner, phrases: Phrases, states: WordLayers) -> int:
     """How many words at the end of a text, marks aside, lie beyond the encoder's longest input."""
     read = np.flatnonzero(states.last.any(axis=1))
     end = phrases.tokens[int(read[-1]) + 1 if read.size else 0 :]
@@ -117,7 +117,7 @@ def _count_unread(aligner: Aligner, phrases: Phrases, states: Layers) -> int:
     return 0 if not lost or aligner.reads_whole(phrases.text) else lost
 
 
-def _alike(states: tuple[Layers, Layers], spans: Sequence[tuple[Span, Span]]) -> tuple[float, ...]:
+def _alike(states: tuple[WordLayers, WordLayers], spans: Sequence[tuple[Span, Span]]) -> tuple[float, ...]:
     """Cosines of couples of spans in the last layer, 0..1: the strength that the aligner gives its links."""
     if not spans:
         return ()
@@ -127,7 +127,7 @@ def _alike(states: tuple[Layers, Layers], spans: Sequence[tuple[Span, Span]]) ->
     return _rounded(np.clip((u * v).sum(axis=1) / np.maximum(lengths, 1e-9), 0.0, 1.0))
 
 
-def word_matches(a: Layers, b: Layers) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def word_matches(a: WordLayers, b: WordLayers) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Per word of either text the cosine of its best match in the other, in the last layer, 0..1."""
     alike = np.clip(cosines(a.last, b.last), 0.0, 1.0)
     return _rounded(alike.max(axis=1, initial=0.0)), _rounded(alike.max(axis=0, initial=0.0))
