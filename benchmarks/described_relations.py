@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from likewise.recipes.infer import settings_for_few
 
 import likewise
 from likewise.data import load_corpus, write_json_aside
@@ -44,13 +45,12 @@ from likewise.evaluation.leakage import filter_overlap
 from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
 from likewise.experiments.parts import only
-from likewise.predict import Predictor
 from likewise.kinds.context import RunContext
-from likewise.recipes.infer import settings_for_few
+from likewise.predict import Predictor
 from likewise.recipes.reading import read_recipe
 from likewise.recipes.run import run_recipe
-from likewise.schema.recipe import Recipe
 from likewise.schema.parts import DataSpec
+from likewise.schema.recipe import Recipe
 from likewise.versions import versions
 
 HERE = Path(__file__).parent

@@ -29,16 +29,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from likewise.recipes.labels import label_stages, start_label_model
+from likewise.training.label_steps import LabelCollate, LabelDataset, LabelSampler, rows_by_task
 
 from likewise.data import load_corpus, write_json_aside
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.words import distinct_words
-from likewise.methods.label_embedding import LabelModel
 from likewise.kinds.building import build_encoder, build_relations, build_settings
-from likewise.recipes.labels import label_stages, start_label_model
+from likewise.methods.label_embedding import LabelModel
 from likewise.recipes.reading import read_recipe
 from likewise.records import Record
-from likewise.training.label_steps import LabelCollate, LabelDataset, LabelSampler, rows_by_task
 from likewise.training.optimiser import make_optimiser
 from likewise.training.settings import FitSettings
 from likewise.versions import versions

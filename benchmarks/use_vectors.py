@@ -19,12 +19,12 @@ from pathlib import Path
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
+from likewise.recipes.stages import load_stages
 
 from likewise.data import load
 from likewise.evaluation.crosslingual import PAIRS
 from likewise.kinds.context import RunContext
 from likewise.recipes.reading import read_recipe
-from likewise.recipes.stages import load_stages
 
 GRID = Path(__file__).parent / "experiments" / "multilingual-grid.toml"
 BLOCK = 64

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from likewise.recipes.stages import load_stages
 
 import likewise
 from likewise.data.folds import fold_rows
@@ -20,7 +21,6 @@ from likewise.experiments.plan import Plan
 from likewise.experiments.schema import read_experiment
 from likewise.kinds.context import RunContext
 from likewise.recipes.reading import read_recipe
-from likewise.recipes.stages import load_stages
 from likewise.records import Record
 
 

@@ -12,6 +12,14 @@ import tomli_w
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from likewise.training.injection_steps import (
+    PhraseCollate,
+    PhraseRows,
+    PhraseSampler,
+    draw_within,
+    fitting,
+    phrase_accuracy,
+)
 from torch.nn import functional
 
 import likewise
@@ -25,14 +33,6 @@ from likewise.phrases.linking import link_pairs
 from likewise.phrases.parsing import phraser
 from likewise.recipes.reading import read_recipe
 from likewise.schema.recipe import parse_recipe
-from likewise.training.injection_steps import (
-    PhraseCollate,
-    PhraseRows,
-    PhraseSampler,
-    draw_within,
-    fitting,
-    phrase_accuracy,
-)
 from likewise.training.settings import FitSettings
 from tests.conftest import WORDS, follow_card
 

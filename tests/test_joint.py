@@ -504,9 +504,10 @@ def test_an_own_table_of_several_ratings_is_asked_which(tiny_encoder, tmp_path):
 @pytest.mark.realdata
 @pytest.mark.parametrize(("relation", "kept"), [("mrpc", "3,656 of 3,668"), ("stsb", "5,732 of 5,749")])
 def test_shipped_rows_are_filtered_against_their_own_test_set(data_dir, relation, kept):
+    from likewise.recipes.stages import load_stages
+
     from likewise.kinds.context import RunContext
     from likewise.recipes.reading import read_recipe
-    from likewise.recipes.stages import load_stages
 
     recipe = read_recipe("finetune", overrides={"stage.0.relation": relation})
     [data] = load_stages(recipe, context=RunContext(data_dir=data_dir))
@@ -516,9 +517,10 @@ def test_shipped_rows_are_filtered_against_their_own_test_set(data_dir, relation
 @pytest.mark.realdata
 @pytest.mark.parametrize(("source", "texts"), [("mrpc/dev", 2), ("cola/dev_in_domain", 1)])
 def test_a_named_corpus_is_an_own_table_too(data_dir, monkeypatch, source, texts):
+    from likewise.recipes.stages import load_stages
+
     from likewise.api import make_recipe
     from likewise.kinds.context import RunContext
-    from likewise.recipes.stages import load_stages
 
     monkeypatch.setenv("LIKEWISE_DATA", str(data_dir))
     recipe, tables = make_recipe("finetune", data=source)

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from likewise.recipes.stages import load_stages
+from likewise.recipes.starting import start_encoder
 from sentence_transformers import SentenceTransformer
 
 import likewise
@@ -20,8 +22,6 @@ from likewise.experiments.plan import Plan
 from likewise.experiments.schema import read_experiment
 from likewise.kinds.context import RunContext
 from likewise.recipes.reading import read_recipe
-from likewise.recipes.stages import load_stages
-from likewise.recipes.starting import start_encoder
 
 ROOT = Path(__file__).resolve().parents[1]
 ANIMALS, TOOLS = ["dog", "cat", "cow", "horse"], ["saw", "drill", "hammer", "chisel"]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tomli_w
 import torch
+from likewise.training.label_steps import take_turns
 
 import likewise
 from likewise.encoders.sentence import load_encoder
@@ -18,15 +19,14 @@ from likewise.encoders.words import distinct_words
 from likewise.errors import DataError, LikewiseError, ModelError, RecipeError, UsageError
 from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
+from likewise.kinds.building import build_encoder, build_relations
 from likewise.matchers import MATCHERS, make_matcher
 from likewise.methods.label_embedding import LabelModel, label_loss, label_vectors, shorten
-from likewise.kinds.building import build_encoder, build_relations
 from likewise.recipes.reading import read_recipe
-from likewise.schema.shipped import shipped_document
-from likewise.schema.recipe import parse_recipe
-from likewise.schema.parts import EncoderSpec
 from likewise.records import Relation
-from likewise.training.label_steps import take_turns
+from likewise.schema.parts import EncoderSpec
+from likewise.schema.recipe import parse_recipe
+from likewise.schema.shipped import shipped_document
 from tests.conftest import WORDS, follow_card
 
 MOOD = {"praise": ["sings", "plays guitar", "reads a book"], "complaint": ["sleeps", "no never", "not or"]}

@@ -12,6 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from likewise.recipes.frozen import language_means
+from likewise.recipes.stages import load_stages
+from likewise.training.parallel import ParallelTask, ParallelVectors, _same_in_batch, balanced_rows
+from likewise.training.rated import RatedTask, RatedVectors
 from safetensors.numpy import load_file
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
@@ -27,11 +31,7 @@ from likewise.losses import make_loss
 from likewise.methods.multilingual import PAPER_WEIGHTS, CosineMap, MeaningSplit, SplitLoss, SplitSides
 from likewise.recipes import pairs, prepared
 from likewise.recipes import run as running
-from likewise.recipes.frozen import language_means
 from likewise.recipes.reading import named_document, read_recipe, recipe_from
-from likewise.recipes.stages import load_stages
-from likewise.training.parallel import ParallelTask, ParallelVectors, _same_in_batch, balanced_rows
-from likewise.training.rated import RatedTask, RatedVectors
 
 WIDTH, LANGUAGES = 6, 3
 SUBJECTS = ["the man", "a woman", "the dog", "one child", "the old band"]

@@ -7,6 +7,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from likewise.training.loader import Collate, PairDataset
 
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import load_encoder
@@ -15,7 +16,6 @@ from likewise.heads import HEADS, Layers, UnitSpread, make_head
 from likewise.methods.pairs import Objective, PairModel
 from likewise.pairing import PARTS, Pairing
 from likewise.records import Record, Relation
-from likewise.training.loader import Collate, PairDataset
 
 SIMILARITY, TOPIC = Relation.graded("similarity", 0, 5), Relation.graded("topic", -2, 2)
 LABEL = Relation.classes("label", ["no", "yes"])

@@ -6,18 +6,18 @@ Mistakes are reported all at once with their path.
 from __future__ import annotations
 
 import pytest
+from likewise.recipes.devscore import warn_if_falling
+from likewise.recipes.infer import recipe_toml
+from likewise.recipes.sources import add_noise, load_source, move_value
 
 import likewise
 from likewise.api import make_recipe
 from likewise.errors import DataError, RecipeError, UsageError
 from likewise.kinds.context import RunContext
-from likewise.recipes.devscore import warn_if_falling
-from likewise.recipes.infer import recipe_toml
 from likewise.recipes.reading import read_recipe, recipe_from, shipped_document, shipped_recipes
 from likewise.recipes.run import dry_run, run_recipe
-from likewise.schema.parts import DataSpec
-from likewise.recipes.sources import add_noise, load_source, move_value
 from likewise.records import Record, Relation
+from likewise.schema.parts import DataSpec
 
 REGRESSION = ["regression-nli", "regression-nli-then-sts", "regression-sts", "similarity"]
 RELATIONS = [
@@ -363,9 +363,10 @@ def test_exact_heads_are_solved_and_saved_like_trained_ones(tiny_encoder, tiny_p
 
 
 def test_settling_leaves_out_ratings_borrowed_from_another_scale(tiny_encoder):
+    from likewise.recipes.devscore import DevSet, settle_cosines
+
     from likewise.encoders.sentence import load_encoder
     from likewise.methods.pairs import Objective, PairModel
-    from likewise.recipes.devscore import DevSet, settle_cosines
 
     follows = Relation.ordered("follows", ("no", "yes"))
     model = PairModel(load_encoder(tiny_encoder), [Objective(follows, "contrast", "infonce")])

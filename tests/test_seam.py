@@ -19,8 +19,6 @@ from likewise.experiments import experiment
 from likewise.recipes.reading import read_recipe
 from tests.frozen import worlds
 
-bug = pytest.mark.xfail(strict=True)
-
 
 @pytest.fixture
 def world(tmp_path, tiny_encoder, monkeypatch):
@@ -53,7 +51,6 @@ def test_an_experiment_files_a_joint_models_answers_under_the_head(world, source
     assert list(cell_of(world / "cells")["results"]) == ["head"]
 
 
-@bug
 @pytest.mark.parametrize(
     ("recipe", "key", "value"),
     [
@@ -81,7 +78,6 @@ def stage_of(recipe, number=-1):
     return recipe.stage[number].model_dump(mode="json")
 
 
-@bug
 def test_own_labelled_texts_replace_a_label_recipes_data(world):
     recipe, _ = make_recipe("labels-domain", data="moods.csv", encoder="encoder", relations=["mood:classes"])
     assert list(recipe.relation) == ["mood"]
@@ -97,7 +93,6 @@ def test_own_labelled_texts_replace_a_label_recipes_data(world):
     assert set(model.classify(["the child runs"], task="mood").best) <= {"fast", "slow"}
 
 
-@bug
 def test_own_ratings_may_be_declared_for_a_shipped_recipe(world):
     recipe, _ = make_recipe("relations-sick", data="pairs.csv", relations=["topic:-2..2"])
     stage = stage_of(recipe)
@@ -107,7 +102,6 @@ def test_own_ratings_may_be_declared_for_a_shipped_recipe(world):
     ]
 
 
-@bug
 def test_ratings_that_the_table_lacks_are_not_promised(world):
     told = []
     Path("one.csv").write_text("text_a,text_b,score\na dog,a cat,4\nthe man,the dog,1.5\na band,a river,0\n")
@@ -115,13 +109,6 @@ def test_ratings_that_the_table_lacks_are_not_promised(world):
     assert list(recipe.relation) == ["score"]
     assert [o["relation"] for o in stage_of(recipe)["objective"]] == ["score"]
     assert any("entailment" in line and "one.csv" in line for line in told)
-
-
-@bug
-def test_own_ratings_reach_the_stage_that_rates(world):
-    recipe, _ = make_recipe("relations-infersent", data="hap.csv")
-    assert [entry["source"] for entry in stage_of(recipe)["data"]] == ["hap.csv"]
-    assert stage_of(recipe, 0)["data"][0]["source"] == "snli/train"
 
 
 @pytest.fixture
@@ -132,7 +119,6 @@ def activity(world):
     return world
 
 
-@bug
 def test_own_ratings_reach_the_last_stage_of_several(activity):
     recipe, _ = make_recipe("relations-infersent", data="hap.csv")
     assert set(recipe.relation) == {"entailment", "sim", "rel", "ma", "pac"}
@@ -142,21 +128,18 @@ def test_own_ratings_reach_the_last_stage_of_several(activity):
     assert recipe.evaluation.suite == ""
 
 
-@bug
 def test_own_pairs_go_to_the_graded_stage_and_leave_the_pre_training_alone(world):
     recipe, _ = make_recipe("regression-nli-then-sts", data="pairs.csv", relations=["similarity:0..5"])
     assert [entry["source"] for entry in stage_of(recipe, 0)["data"]] == ["snli/train", "mnli/train"]
     assert [entry["source"] for entry in stage_of(recipe, 1)["data"]] == ["pairs.csv"]
 
 
-@bug
 def test_own_pairs_go_to_the_refining_stage_of_a_multilingual_recipe(world):
     recipe, _ = make_recipe("multilingual", data="pairs.csv", relations=["similarity:0..5"])
     assert [entry["source"] for entry in stage_of(recipe, 1)["data"]] == ["pairs.csv"]
     assert len(stage_of(recipe, 0)["parallel"]) == 15
 
 
-@bug
 def test_a_table_that_no_stage_can_learn_from_says_why_for_each(world):
     with pytest.raises(DataError, match=r"stage\.0.*stage\.1") as caught:
         make_recipe("multilingual", data="moods.csv")
@@ -166,7 +149,7 @@ def test_a_table_that_no_stage_can_learn_from_says_why_for_each(world):
 @pytest.mark.parametrize(
     "recipe",
     [
-        *(pytest.param(name, marks=bug) for name in ("pairs", "inject", "joint-labels")),
+        *("pairs", "inject", "joint-labels"),
         "joint",
         "refine",
     ],
@@ -186,7 +169,6 @@ def test_a_baseline_cell_measures_the_encoder_as_it_is(world, recipe):
     assert source == ("matcher" if recipe == "labels" else "cosine")
 
 
-@bug
 def test_one_relation_alone_keeps_the_relation_that_a_refine_stage_learns(world):
     from likewise.experiments.parts import only
 
@@ -231,7 +213,6 @@ class Stop(Exception):
     """Ends a run between two stages."""
 
 
-@bug
 def test_a_run_stopped_between_two_stages_goes_on_bit_for_bit(world):
     document = worlds.recipes()["pairs-twice"]
     document["stage"][1]["objective"] = [
@@ -252,7 +233,6 @@ def test_a_run_stopped_between_two_stages_goes_on_bit_for_bit(world):
         assert [key for key in whole if whole[key].tobytes() != torn[key].tobytes()] == []
 
 
-@bug
 def test_a_cell_is_keyed_by_its_defaults_and_by_what_its_files_hold(world):
     from likewise.experiments.plan import Plan
     from likewise.experiments.schema import read_experiment

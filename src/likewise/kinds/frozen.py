@@ -16,11 +16,11 @@ import torch
 from torch import nn
 
 from likewise.adapters import Adapter, Convolution, Refinement, fold
+from likewise.answering import Vectors
 from likewise.data.catalogue import is_parallel_corpus
 from likewise.data.parallel import ParallelText
 from likewise.encoders.cache import EmbeddingCache, Identity, identify, remembered_identity
 from likewise.encoders.sentence import with_layers
-from likewise.encoders.vectors import Vectors
 from likewise.errors import DataError
 from likewise.heads import CosineHead
 from likewise.kinds.base import (

@@ -6,9 +6,9 @@ Links are kept on disk beside vectors: another run over the same pairs and align
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from likewise.data.filecache import FileCache, content_key

@@ -191,7 +191,6 @@ class OptimisedStage(Stage):
     accumulation: int = Field(default=1, gt=0)
     optimiser: Literal["adamw", "sgd"] = "adamw"
     learning_rate: float = Field(default=2e-5, gt=0)
-    head_learning_rate: float | None = Field(default=None, gt=0)
     momentum: float = Field(default=0.0, ge=0, lt=1)
     weight_decay: float = Field(default=0.01, ge=0)
     layer_decay: float = Field(default=1.0, gt=0, le=1)

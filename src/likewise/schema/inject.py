@@ -34,6 +34,9 @@ class InjectStage(OptimisedStage):
     row_keys: ClassVar[frozenset[str]] = frozenset({"data", "filter_against", "allow_leak"})
     kind: Literal["inject"]
     data: tuple[ParaphraseSpec, ...] = Field(min_length=1)
+    head_learning_rate: float | None = Field(
+        default=None, gt=0, description="of the heads; learning_rate if empty"
+    )
     dev_share: float = Field(default=0.05, gt=0, lt=0.5, description="share of pairs that selects and stops")
     test_share: float = Field(default=0.05, ge=0, lt=0.5, description="share of pairs measured at the end")
     learns: Literal["both", "phrases", "sentences", "binary-phrases"] = Field(

@@ -25,6 +25,9 @@ class LabelsStage(TrainedStage):
     row_keys: ClassVar[frozenset[str]] = TrainedStage.row_keys | {"task"}
     texts: ClassVar[frozenset[int]] = frozenset({1})
     kind: Literal["labels"]
+    head_learning_rate: float | None = Field(
+        default=None, gt=0, description="of the heads; learning_rate if empty"
+    )
     task: tuple[str, ...] = Field(default=(), description="relations that are learnt; all if empty")
     weights: dict[str, float] = Field(default_factory=dict, description="λ of a task; 1 if left out")
     matcher: Literal[

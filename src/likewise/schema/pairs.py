@@ -97,6 +97,9 @@ class PairsStage(TrainedStage):
     optimiser: Literal["adamw", "sgd", "exact"] = Field(  # type: ignore[assignment]
         default="adamw", description="exact: the encoder stays, linear heads are solved (ridge, logistic)"
     )
+    head_learning_rate: float | None = Field(
+        default=None, gt=0, description="of the heads; learning_rate if empty"
+    )
     select_source: Literal["cosine", "head"] | None = Field(default=None, description="score source on dev")
     select_metric: str = Field(
         default="", description="spearman, pearson, accuracy, …; the relation's own if empty"
