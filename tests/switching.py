@@ -86,29 +86,47 @@ class Switch:
     what: str
 
 
-def find_switches(path: Path) -> list[Switch]:
+def classes_of_kinds(source: Path) -> frozenset[str]:
+    """The classes of which there is one per kind, read off the code: specs, runners, families, models, answerers."""
+    found = set(CLASSES)
+    for room in ("schema", "kinds", "predict", "methods"):
+        for path in sorted((source / room).glob("*.py")):
+            for node in ast.parse(path.read_text(encoding="utf8")).body:
+                if isinstance(node, ast.ClassDef) and _is_of_a_kind(node, room):
+                    found.add(node.name)
+    return frozenset(found)
+
+
+def _is_of_a_kind(node: ast.ClassDef, room: str) -> bool:
+    if room == "methods":
+        fields = [part.target for part in node.body if isinstance(part, ast.AnnAssign)]
+        return any(isinstance(target, ast.Name) and target.id == "family" for target in fields)
+    bases = {_last_name(part) for base in node.bases for part in ast.walk(base)}
+    return any(base.endswith(("Stage", "Runner", "Family", "Answerer")) for base in bases)
+
+
+def find_switches(path: Path, classes: frozenset[str] = CLASSES) -> list[Switch]:
     """Every switch of a file, in the order of its lines."""
     tree = ast.parse(path.read_text(encoding="utf8"))
-    return sorted(
-        {found for node in ast.walk(tree) for found in _of(node)}, key=lambda one: (one.line, one.what)
-    )
+    found = {one for node in ast.walk(tree) for one in _of(node, classes)}
+    return sorted(found, key=lambda one: (one.line, one.what))
 
 
-def _of(node: ast.AST) -> Iterator[Switch]:
+def _of(node: ast.AST, classes: frozenset[str]) -> Iterator[Switch]:
     if isinstance(node, ast.Call):
-        yield from _of_call(node)
+        yield from _of_call(node, classes)
     elif isinstance(node, ast.Compare):
-        yield from _of_compare(node)
-    elif isinstance(node, ast.MatchClass) and (name := _last_name(node.cls)) in CLASSES:
+        yield from _of_compare(node, classes)
+    elif isinstance(node, ast.MatchClass) and (name := _last_name(node.cls)) in classes:
         yield Switch(node.cls.lineno, "match", name)
     elif isinstance(node, ast.MatchValue) and _constant(node.value) in KINDS:
         yield Switch(node.value.lineno, "match", str(_constant(node.value)))
 
 
-def _of_call(node: ast.Call) -> Iterator[Switch]:
+def _of_call(node: ast.Call, classes: frozenset[str]) -> Iterator[Switch]:
     name = _last_name(node.func)
     if name in ("isinstance", "issubclass") and len(node.args) == 2:
-        for found in sorted({_last_name(part) for part in ast.walk(node.args[1])} & CLASSES):
+        for found in sorted({_last_name(part) for part in ast.walk(node.args[1])} & classes):
             yield Switch(node.lineno, name, found)
     if name in ("hasattr", "getattr") and len(node.args) >= 2 and _constant(node.args[1]) in PROBED:
         yield Switch(node.lineno, name, str(_constant(node.args[1])))
@@ -116,10 +134,10 @@ def _of_call(node: ast.Call) -> Iterator[Switch]:
         yield Switch(node.lineno, "call", name)
 
 
-def _of_compare(node: ast.Compare) -> Iterator[Switch]:
+def _of_compare(node: ast.Compare, classes: frozenset[str]) -> Iterator[Switch]:
     sides = [node.left, *node.comparators]
     if any(_is_type_call(side) for side in sides):
-        for found in sorted({_last_name(part) for side in sides for part in ast.walk(side)} & CLASSES):
+        for found in sorted({_last_name(part) for side in sides for part in ast.walk(side)} & classes):
             yield Switch(node.lineno, "type", found)
     for side in sides:
         for part in side.elts if isinstance(side, ast.Tuple | ast.Set | ast.List) else [side]:

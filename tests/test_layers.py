@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.switching import classes_of_kinds, find_switches
+
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "likewise"
 # A module may import from its own layer's entry and from those below it, never from above.
 LAYERS = [
@@ -71,6 +73,42 @@ def test_layers_import_downward_only(path):
             raise AssertionError(f"{own} imports {other}: small parts do not know each other")
 
 
+# Who may tell kinds of stages, models and answers apart: the registry, and the rooms that hold one file per kind.
+TELLING = ("registry", "schema", "kinds", "predict")
+
+
+def test_only_the_rooms_of_the_kinds_tell_kinds_apart():
+    classes = classes_of_kinds(SOURCE)
+    assert {"PairsStage", "LabelsRunner", "JointFamily", "InjectionModel", "Classifier"} <= classes
+    told = [
+        f"{path.relative_to(SOURCE)}:{found.line} {found.how} {found.what}"
+        for path in FILES
+        if room(path) not in TELLING
+        for found in find_switches(path, classes)
+    ]
+    assert not told
+
+
+@pytest.mark.parametrize(
+    ("code", "how"),
+    [
+        ("isinstance(stage, LabelsStage)", "isinstance"),
+        ("isinstance(stage, (int, joint.JointStage))", "isinstance"),
+        ("type(model) is PairModel", "type"),
+        ("match stage:\n    case RefineStage():\n        pass", "match"),
+        ("match kind:\n    case 'labels':\n        pass", "match"),
+        ("stage.kind == 'inject'", "compare"),
+        ("'joint' in document", "compare"),
+        ("kind in ('parallel', 'refine')", "compare"),
+        ("hasattr(model, 'objectives')", "hasattr"),
+        ("getattr(stage, 'fold', None)", "getattr"),
+    ],
+)
+def test_every_way_of_telling_kinds_apart_is_found(tmp_path, code, how):
+    (tmp_path / "one.py").write_text(code + "\n", encoding="utf8")
+    assert {found.how for found in find_switches(tmp_path / "one.py", classes_of_kinds(SOURCE))} == {how}
+
+
 HEAVY = ("torch", "transformers", "datasets", "scipy", "pandas", "pyarrow")
 
 
@@ -89,6 +127,9 @@ def heavy_after(code: str) -> set[str]:
         "likewise.records",
         "likewise.data",
         "likewise.schedules",
+        "likewise.registry",
+        "likewise.schema.recipe",
+        "likewise.schema.pairs",
         "likewise.cli",
         "likewise.data.batching",
     ],

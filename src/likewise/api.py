@@ -209,8 +209,10 @@ def _function(encoder: Any, recipe: Recipe) -> TextFunction | None:
     """An encoder that is a function; whatever would be ignored is refused, a trained model among it."""
     if encoder is None:
         return None
+    from torch import nn
+
     takes = all(stage.takes_functions for stage in recipe.stage)
-    if callable(encoder) and not hasattr(encoder, "parameters") and takes:
+    if callable(encoder) and not isinstance(encoder, nn.Module) and takes:
         function: TextFunction = encoder
         return function
     remedy = "give its name: a folder, a hub id" + (", or a function texts → N×d" if takes else "")

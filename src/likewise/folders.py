@@ -36,10 +36,10 @@ def document_of(name: str | os.PathLike[str]) -> dict[str, Any] | None:
     return read_document(file) if file.is_file() else None
 
 
-def reads_single_texts(name: str | os.PathLike[str]) -> bool:
-    """Whether a model scores single texts instead of pairs; known without loading it."""
+def texts_of_model(name: str | os.PathLike[str]) -> int:
+    """How many texts make a row of a model, 1 or 2; known without loading it."""
     document = document_of(name)
-    return document is not None and texts_of_rows(document) == 1
+    return 2 if document is None else texts_of_rows(document)
 
 
 def is_raw(name: str | os.PathLike[str]) -> bool:

@@ -15,7 +15,7 @@ from likewise.data.corpora import verify
 from likewise.data.parallel import find_language, parallel_names, read_parallel
 from likewise.errors import DataError, UsageError
 
-PARALLEL = [name for name in corpus_names() if find_corpus(name).kind == "parallel"]
+PARALLEL = [name for name in corpus_names() if find_corpus(name).kind == "translations"]
 ROWS = ["en\tde\tsource", "One day.\tEin Tag.\tx", "Tom\tTom\tx", "\tLeer.\tx", "One day.\tEin Tag.\ty"]
 
 
@@ -27,7 +27,7 @@ def tiny(tmp_path, monkeypatch):
         "en-de_train": Split("en-de_train", "tiny/en-de.train.tsv.xz", 4, language="en-de"),
         "de-en_test": Split("de-en_test", "tiny/de-en.test.tsv.xz", 4, language="de-en"),
     }
-    corpus = Corpus("tiny", "Tiny", "CC0", "nobody", (), (), splits, kind="parallel")
+    corpus = Corpus("tiny", "Tiny", "CC0", "nobody", (), (), splits, kind="translations")
     known = {**catalogue._catalogue(), "tiny": corpus}
     monkeypatch.setattr(catalogue, "_catalogue", lambda: known)
     write(tmp_path, ROWS)
@@ -162,7 +162,7 @@ def test_parallel_cli_list_shows_them_apart(tiny, monkeypatch):
     assert "XX-YY_pivot_train 16,938" in parallel
     assert "in part" in parallel
     entries = {entry["name"]: entry for entry in json.loads(call("list", "--json").stdout)}
-    assert (entries["tatoeba"]["kind"], entries["stsb"]["kind"]) == ("parallel", "rated")
+    assert (entries["tatoeba"]["kind"], entries["stsb"]["kind"]) == ("translations", "rated")
     assert entries["tiny"]["languages"] == ["en", "de"]
     assert entries["tiny"]["splits"][1]["language"] == "de-en"
 

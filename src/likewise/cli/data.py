@@ -46,7 +46,7 @@ def list_corpora(data_dir: CorporaDir = None, as_json: options.Json = False) -> 
     console = Console(highlight=False, markup=False)
     console.print(_table("relations", [c for c in corpora if c.kind == "rated"], _relations, data_dir))
     console.print("\nparallel text: sentences and their translations")
-    console.print(_table("languages", [c for c in corpora if c.kind == "parallel"], _languages, data_dir))
+    console.print(_table("languages", [c for c in corpora if c.kind == "translations"], _languages, data_dir))
     console.print("\nparaphrases: texts that say the same, the first with each of the others")
     console.print(_table("texts", [c for c in corpora if c.kind == "paraphrases"], _texts, data_dir))
 
@@ -170,7 +170,7 @@ def _scale(relation: Relation) -> str:
 
 def _splits(corpus: Corpus) -> str:
     splits = corpus.splits.values()
-    if corpus.kind == "parallel":
+    if corpus.kind == "translations":
         counted = {part: sum(split.rows for split in splits if split.part == part) for part in corpus.parts}
         return "\n".join(f"XX-YY_{part} {rows:,}" for part, rows in counted.items())
     if len(splits) > _FEW:

@@ -51,9 +51,9 @@ def score(
 
     Example: likewise score pairs.csv --output scored.csv
     """
-    from likewise.folders import reads_single_texts
+    from likewise.folders import texts_of_model
 
-    single = reads_single_texts(model)
+    single = texts_of_model(model) == 1
     if len(texts) > (1 if single else 2):
         one = "one text" if single else "two texts"
         raise UsageError(f"{len(texts)} arguments: {model} reads {one}; give that in quotes, or one file")

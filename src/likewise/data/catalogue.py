@@ -14,12 +14,12 @@ from typing import Any, Literal
 from likewise.errors import UsageError
 from likewise.records import Relation
 
-CorpusKind = Literal["rated", "parallel", "paraphrases"]
+CorpusKind = Literal["rated", "translations", "paraphrases"]
 
 # What a corpus of each kind holds, and where that is read.
 _HOLDS: dict[CorpusKind, tuple[str, str]] = {
     "rated": ("rated pairs", "use it under `data`, or by load_corpus"),
-    "parallel": ("translations", "use it under `parallel`, or by read_parallel"),
+    "translations": ("translations", "use it under `parallel`, or by read_parallel"),
     "paraphrases": ("paraphrases", "read it by read_paraphrases"),
 }
 
@@ -91,7 +91,7 @@ class Hub:
 class Corpus:
     """One named corpus; a text "title+body" is two columns joined by a blank.
 
-    A "parallel" corpus holds sentences and their translations, and no relations; `read_parallel` reads it.
+    A "translations" corpus holds sentences and their translations, and no relations; `read_parallel` reads it.
     "paraphrases" are texts that say the same, unrated, the first column against each other one, whose cells
     may be lists; `read_paraphrases` reads them.
     A `translated` corpus has splits XX_SPLIT with the same rows in each language, and so XX-YY_SPLIT too.
@@ -127,7 +127,7 @@ class Corpus:
     @property
     def language_pairs(self) -> tuple[tuple[str, str], ...]:
         """The pairs of languages that a parallel corpus translates between, each once; () for another."""
-        if self.kind != "parallel":
+        if self.kind != "translations":
             return ()
         return tuple(dict.fromkeys((s.languages[0], s.languages[1]) for s in self.splits.values()))
 
@@ -197,7 +197,7 @@ def find_corpus(name: str) -> Corpus:
 def parallel_names(name: str, part: str | None = None) -> tuple[str, ...]:
     """What `read_parallel` takes of a parallel corpus: "tatoeba/en-de_train", …, of one part or of all."""
     corpus = find_corpus(name)
-    corpus.require("parallel")
+    corpus.require("translations")
     if part is not None and part not in corpus.parts:
         raise UsageError(f"corpus {name!r} has no part {part!r}; choose one of {', '.join(corpus.parts)}")
     return tuple(f"{name}/{split.name}" for split in corpus.splits.values() if part in (None, split.part))
@@ -235,4 +235,4 @@ def _rating(name: str, entry: dict[str, Any]) -> Rating:
 def is_parallel_corpus(name: str) -> bool:
     """Whether a name such as tatoeba_laser/de leads to parallel text rather than to rated pairs."""
     head = name.partition("/")[0]
-    return head in corpus_names() and find_corpus(head).kind == "parallel"
+    return head in corpus_names() and find_corpus(head).kind == "translations"

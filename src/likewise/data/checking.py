@@ -44,7 +44,7 @@ def check(
     if named is not None and named[0].kind != "rated":
         if relations or text_a or text_b:
             named[0].require("rated")
-        check_split = check_parallel if named[0].kind == "parallel" else check_paraphrases
+        check_split = check_parallel if named[0].kind == "translations" else check_paraphrases
         return check_split(report, *named, data_dir=data_dir, max_chars=max_chars)
     try:
         opened = open_source(source, split=split, data_dir=data_dir, fail=ignore)

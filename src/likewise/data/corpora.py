@@ -133,7 +133,7 @@ def _verify_crossed(corpus: Corpus, split: Split, data_dir: Folder) -> list[Prob
 
 
 def _count(corpus: Corpus, split: Split, data_dir: Folder) -> int:
-    if corpus.kind == "parallel":
+    if corpus.kind == "translations":
         return sum(1 for _ in _stored_table(corpus, split, data_dir))
     open_split = corpus_table if corpus.kind == "rated" else paraphrase_table
     return sum(1 for _ in open_split(corpus, split, data_dir=data_dir))

@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 from likewise.data.aside import UnwritableError, path_aside
@@ -41,6 +42,24 @@ def content_key(*parts: object, length: int = 24) -> str:
         digest.update(json.dumps(part, sort_keys=True, default=str).encode())
     digest.update(b"]" if parts else b"[]")
     return digest.hexdigest()[:length]
+
+
+def file_digest(source: str) -> str:
+    """A hash of what a file holds; nothing where a name leads to no file, such as that of a corpus."""
+    try:
+        found = Path(source).stat()
+    except (OSError, ValueError):
+        return ""
+    if not Path(source).is_file():
+        return ""
+    return _digest_of(str(Path(source).resolve()), found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _digest_of(path: str, size: int, changed: int) -> str:
+    """The hash of a file as it was when it had this size and time; large files are read once."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 class FileCache:

@@ -113,7 +113,7 @@ def _relation_for(task: Task, suite: Suite, answering: Answering, source: str) -
 
 
 def _compares_numbers(task: Task) -> bool:
-    return not task.metric or get_metric(task.metric).kind == "numbers"
+    return not task.metric or not get_metric(task.metric).compares_labels
 
 
 def _refuse_other_name(task: Task, known: list[str]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -94,11 +94,11 @@ def matthews(gold: Values, predicted: Values) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric with how to read it: `scale` is the factor for display, `kind` what it compares."""
+    """A metric with how to read it: `scale` is the factor for display, `compares_labels` whether it takes labels, not numbers."""
 
     name: str
     function: Callable[[Values, Values], float]
-    kind: Literal["numbers", "labels"] = "numbers"
+    compares_labels: bool = False
     scale: float = 100.0
     higher_is_better: bool = True
 
@@ -113,10 +113,10 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric("pearson", pearson),
         Metric("spearman", spearman),
-        Metric("accuracy", accuracy, "labels"),
-        Metric("f1", f1, "labels"),
-        Metric("f1-macro", f1_macro, "labels"),
-        Metric("matthews", matthews, "labels"),
+        Metric("accuracy", accuracy, compares_labels=True),
+        Metric("f1", f1, compares_labels=True),
+        Metric("f1-macro", f1_macro, compares_labels=True),
+        Metric("matthews", matthews, compares_labels=True),
         Metric("mse", mse, scale=1.0, higher_is_better=False),
         Metric("mae", mae, scale=1.0, higher_is_better=False),
     )

@@ -137,14 +137,14 @@ class TaskRows:
         if predicted.dtype.kind == "O":
             predicted = np.asarray(predicted.tolist())
         relation = self.task.relation
-        numbers = self.metric.kind == "labels" and predicted.dtype.kind == "f"
+        numbers = self.metric.compares_labels and predicted.dtype.kind == "f"
         if numbers and isinstance(relation, Relation) and relation.kind == "ordered":
             return np.asarray(nearest_labels(relation, predicted))
         return predicted
 
     def _gold(self) -> NDArray[Any]:
         values = [record.values[self.task.relation_name] for record in self.records]
-        if self.metric.kind == "labels" or not isinstance(values[0], str):
+        if self.metric.compares_labels or not isinstance(values[0], str):
             return np.asarray(values)
         relation = self.task.relation
         if isinstance(relation, Relation) and relation.kind == "ordered":

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,19 +20,29 @@ import numpy as np
 
 from likewise.answering import HEAD
 from likewise.data import write_json_aside
-from likewise.errors import EvaluationError
+from likewise.data.filecache import content_key
+from likewise.errors import EvaluationError, LikewiseError
 from likewise.experiments.schema import Added
+from likewise.schema.recipe import parse_recipe
 
 if TYPE_CHECKING:
     from likewise.evaluation.suites import Suite
     from likewise.predict import Answerer
 
 
+# What a cell's numbers do not depend on: where it is run, and what it is called.
+_ASIDE = ("setting", "overrides", "data_dir", "device")
+# Of the first form of keys: what was left out where it was empty, and suites that had another name.
+_LATER = ("add", "raw")
+_FORMER_SUITES = {"language-pairs": "crosslingual"}
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is run, and where. `recipe` is the whole recipe, overrides and seed applied.
+    """What is run, and where. `recipe` is the whole recipe, overrides, seed and defaults applied.
 
-    A `raw` cell measures the recipe's encoder as it is; `add` names a task that is added after training.
+    `content` says what the files hold that it reads, by name. A `raw` cell measures the recipe's encoder as it is; `add`
+    names a task that is added after training.
     """
 
     setting: str
@@ -47,18 +58,55 @@ class Cell:
     data_dir: str | None
     raw: bool = False
     add: Mapping[str, Any] | None = None
+    content: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
         """A short name that changes with anything that changes the numbers, and with nothing else.
 
-        Experiments that share a folder share the cells that are the same training, whatever they call it.
+        A default that a later version changes is another recipe, and a file with other rows is other data. Experiments
+        that share a folder share the cells that are the same training, whatever they call it.
         """
-        aside = ("setting", "overrides", "data_dir", "device")
-        content = {k: v for k, v in asdict(self).items() if k not in aside and (k not in ("raw", "add") or v)}
-        digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
-        stem = "".join(c if c.isalnum() else "-" for c in str(self.recipe["name"]).lower()).strip("-")[:40]
-        return f"{stem}-{digest}-s{self.seed}"
+        content = {name: value for name, value in asdict(self).items() if name not in _ASIDE}
+        return f"v2-{self._stem}-{content_key(content, length=12)}-s{self.seed}"
+
+    @property
+    def former_key(self) -> str:
+        """The key of the same cell in the first form: without the recipe's defaults and the files' content."""
+        recipe = parse_recipe(dict(self.recipe), self.setting)
+        content = {name: value for name, value in asdict(self).items() if name not in (*_ASIDE, "content")}
+        content |= {
+            "recipe": recipe.model_dump(mode="json", exclude_defaults=True),
+            "suite": _FORMER_SUITES.get(self.suite, self.suite),
+        }
+        content = {name: value for name, value in content.items() if value or name not in _LATER}
+        text = json.dumps(content, sort_keys=True, default=str)
+        return f"{self._stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}-s{self.seed}"
+
+    @property
+    def _stem(self) -> str:
+        name = str(self.recipe["name"]).lower()
+        return "".join(c if c.isalnum() else "-" for c in name).strip("-")[:40]
+
+
+def take_former(cell: Cell, folder: Path) -> bool:
+    """Take over what a cell left under its former key, if it was the same training; whether it was.
+
+    What it was trained by stands in its file, defaults and all: if a default has changed since, it is another one.
+    """
+    former = folder / f"{cell.former_key}.json"
+    try:
+        kept = json.loads(former.read_text(encoding="utf8"))
+        same = parse_recipe(kept["recipe"], former.name) == parse_recipe(dict(cell.recipe), cell.setting)
+    except (OSError, ValueError, KeyError, LikewiseError):
+        return False
+    if not same:
+        return False
+    arrays = former.with_suffix(".npz")
+    if arrays.is_file():
+        shutil.copy2(arrays, folder / f"{cell.key}.npz")
+    write_json_aside(folder / f"{cell.key}.json", kept)
+    return True
 
 
 def run_cell(cell: Cell, folder: Path) -> Path:
@@ -68,7 +116,6 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     from likewise.experiments.added import run_with_added
     from likewise.kinds.context import RunContext
     from likewise.recipes.run import run_recipe, untrained
-    from likewise.schema.recipe import parse_recipe
     from likewise.versions import versions
 
     target = folder / f"{cell.key}.json"
@@ -159,7 +206,7 @@ def _check(check: Mapping[str, str], predictor: Answerer, cell: Cell, arrays: di
     arrays[f"check/{check['name']}"] = np.asarray(answers)
     if (
         relation.kind == "ordered"
-        and get_metric(check["metric"]).kind == "labels"
+        and get_metric(check["metric"]).compares_labels
         and not isinstance(answers, list)
     ):
         answers = nearest_labels(relation, answers)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from likewise.data.filecache import file_digest
+from likewise.evaluation.suites import suite_files
 from likewise.experiments.cell import Cell
 from likewise.experiments.parts import one_by_one, only, task_sets, with_fold
 from likewise.experiments.related import Arrays, RelatedReport, relate
@@ -91,8 +93,7 @@ class Plan:
         return [
             Cell(
                 part,
-                # Without defaults: a recipe key that a later version adds leaves old cells valid.
-                one.model_dump(mode="json", exclude_defaults=True),
+                one.model_dump(mode="json"),
                 {**start.set, **setting.set, **point, **({} if fold is None else {"fold": list(fold)})},
                 seed,
                 self._plan.suite,
@@ -104,9 +105,20 @@ class Plan:
                 self._data_dir,
                 raw=setting.stages == 0,
                 add=None if setting.add is None else setting.add.model_dump(exclude_defaults=True),
+                content=self._content(one),
             )
             for part, one in parts.items()
         ]
+
+    def _content(self, recipe: Recipe) -> dict[str, str]:
+        """What the files hold that a cell reads: its data, its suite, what it is checked on."""
+        sources = [source for stage in recipe.stage for source in stage.sources()]
+        sources += [
+            self._plan.suite,
+            *suite_files(self._plan.suite),
+            *(one.source for one in self._plan.check),
+        ]
+        return {source: digest for source in dict.fromkeys(sources) if (digest := file_digest(source))}
 
     def _tried(self) -> list[tuple[Line, dict[str, Any], list[list[Cell]]]]:
         """Every grid point of the rows that have a choice, with its cells."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from likewise.errors import EvaluationError, LikewiseError
-from likewise.experiments.cell import Cell, run_cell
+from likewise.experiments.cell import Cell, run_cell, take_former
 from likewise.experiments.related import Arrays
 
 _WATCH_SECONDS = 1.0
@@ -38,12 +38,21 @@ class Runner:
     def run(self, cells: Iterable[Cell]) -> None:
         """Run the cells that have no file yet, each once."""
         distinct = {cell.key: cell for cell in cells}
-        waiting = [cell for key, cell in distinct.items() if not self._file(key).is_file()]
+        waiting = [cell for key, cell in distinct.items() if not self._is_there(cell)]
         if self._progress is not None:
             self._progress(len(distinct) - len(waiting))
         failed = list(self._run_here(waiting) if self._workers == 1 else self._run_beside(waiting))
         if failed:
             raise EvaluationError("\n".join([f"{len(failed)} of {len(distinct)} cells failed:", *failed]))
+
+    def _is_there(self, cell: Cell) -> bool:
+        """Whether a cell is done, under its key or under the key that it would have had before; stale ones are named."""
+        if self._file(cell.key).is_file() or take_former(cell, self._folder):
+            return True
+        former = self._file(cell.former_key)
+        if former.is_file():
+            self._tell(f"STALE {former.name}: a default of its recipe has changed since; it is trained again")
+        return False
 
     def _run_here(self, cells: Sequence[Cell]) -> Iterator[str]:
         for cell in cells:

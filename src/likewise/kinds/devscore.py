@@ -42,7 +42,7 @@ class Measured:
     @property
     def labels(self) -> bool:
         """Whether the metric compares labels."""
-        return get_metric(self.metric).kind == "labels"
+        return get_metric(self.metric).compares_labels
 
 
 def dev_scorer(

@@ -13,11 +13,11 @@ from safetensors.torch import save_file
 from likewise.encoders.sentence import load_encoder
 from likewise.methods.injection import InjectionModel
 from likewise.methods.pairs import PairModel
+from likewise.predict.entries import plain
 from likewise.predict.families import BaseFamily, Running
 from likewise.predict.pairs import Predictor, encoder_card_line, raw_model
 from likewise.store.card import CardParts, pair_example
 from likewise.store.encoder import save_encoder
-from likewise.store.entries import plain
 
 
 class InjectedFamily(BaseFamily):

@@ -23,11 +23,17 @@ from likewise.methods.described import DESCRIBED
 from likewise.methods.pairs import Objective, PairModel, objective_source
 from likewise.predict.asking import Answerer
 from likewise.predict.embedding import EncoderEmbedding
+from likewise.predict.entries import (
+    frozen_to_dict,
+    objective_from_dict,
+    objective_to_dict,
+    plain,
+    read_frozen,
+)
 from likewise.predict.families import BaseFamily, Running
 from likewise.records import Relation
 from likewise.store.card import CardParts, pair_example, relations_table
 from likewise.store.encoder import encoder_to_dict, load_grown_encoder, save_encoder, with_saved_padding
-from likewise.store.entries import frozen_to_dict, objective_from_dict, objective_to_dict, plain, read_frozen
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

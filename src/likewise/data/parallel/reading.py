@@ -161,7 +161,7 @@ def _find_named(source: object, languages: Sequence[str] | None) -> tuple[Corpus
         return None
     named = find_named_corpus(source)
     if named is not None:
-        named[0].require("parallel")
+        named[0].require("translations")
     return named
 
 
