@@ -74,25 +74,29 @@ class LabelsRunner(BaseRunner[LabelsStage]):
     def start(self, job: Job[LabelsStage], data: StageData, former: Carried) -> Carried:
         """The model with this stage's tasks."""
         stage, tasks = job.stage, list(job.relations.values())
-        if former.gives == stage.gives:
-            model = _model(former)
-            model.set_tasks(tasks, stage.weights)
-        else:
-            encoder = former.encoder()
-            # Label texts that nobody reads need no encoder.
-            own = stage.label_encoder == "own" and stage.matcher != ONE_HOT
-            with seeded(job):
-                model = LabelModel(
-                    encoder,
-                    tasks,
-                    matcher=stage.matcher,
-                    hidden=stage.hidden,
-                    loss=stage.loss,
-                    label_encoder=copy.deepcopy(encoder) if own else None,
-                    weights=stage.weights,
-                    max_words=stage.max_words,
-                )
+        with seeded(job):
+            if former.gives == stage.gives:
+                model = _model(former)
+                model.set_tasks(tasks, stage.weights)
+            else:
+                model = self._begun(stage, tasks, former.encoder())
         return Carried(stage.gives, lambda: model.encoder, lambda: model)
+
+    def _begun(
+        self, stage: LabelsStage, tasks: Sequence[Relation], encoder: SentenceTransformer
+    ) -> LabelModel:
+        # Label texts that nobody reads need no encoder.
+        own = stage.label_encoder == "own" and stage.matcher != ONE_HOT
+        return LabelModel(
+            encoder,
+            tasks,
+            matcher=stage.matcher,
+            hidden=stage.hidden,
+            loss=stage.loss,
+            label_encoder=copy.deepcopy(encoder) if own else None,
+            weights=stage.weights,
+            max_words=stage.max_words,
+        )
 
     def plan(self, job: Job[LabelsStage], data: StageData, carried: Carried) -> Plan:
         """Texts, tasks, steps; a form that learns nothing is named."""

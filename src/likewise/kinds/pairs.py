@@ -70,11 +70,11 @@ class PairsRunner(BaseRunner[PairsStage]):
     def start(self, job: Job[PairsStage], data: StageData, former: Carried) -> Carried:
         """Heads for this stage; those of an earlier one go on where key and shape stay."""
         objectives = build_objectives(job.recipe, job.number, job.stage.objective)
-        if former.gives == job.stage.gives:
-            model = _model(former)
-            model.set_objectives(objectives)
-        else:
-            with seeded(job):
+        with seeded(job):
+            if former.gives == job.stage.gives:
+                model = _model(former)
+                model.set_objectives(objectives)
+            else:
                 model = PairModel(former.encoder(), objectives)
         return Carried(job.stage.gives, lambda: model.encoder, lambda: model)
 
