@@ -1,12 +1,14 @@
-"""How clear the way through the house is: files, lines, switches between kinds, and what two jobs pass through.
+"""How clear the way through the house is: files, lines, switches between kinds, what two jobs pass through.
 
     python benchmarks/house.py after                       measure this checkout
     python benchmarks/house.py before --source ../old/src  measure another one by the same rules
 
-Numbers go to benchmarks/results/house.json under the name given, and `benchmarks/tables.py` puts them into docs/design.md.
+Numbers go to benchmarks/results/house.json under the name given, and `benchmarks/tables.py` puts them into
+docs/design.md.
 
-switches   isinstance, match, type(…) is, hasattr/getattr probes and comparisons with a kind's name (tests/switching.py)
-kind       files of src that name a stage kind's spec, runner, model, or its name in quotes where kinds are compared
+switches   isinstance, match, type(…) is, hasattr/getattr probes, comparisons with a kind's name
+           (tests/switching.py)
+kind       files of src that name a stage kind's spec, runner or model, or compare its name
 way        functions and files of likewise that `train FILE` and `score FILE` call, counted by a profile hook
 opened     how often `train FILE` opens its table
 """
@@ -59,7 +61,8 @@ except SystemExit as stop:
     assert not stop.code, stop.code
 finally:
     sys.setprofile(None)
-print("FOUND " + json.dumps({"functions": len(seen), "files": len({file for file, _ in seen}), "opened": opened}))
+print("FOUND " + json.dumps({"functions": len(seen), "files": len({file for file, _ in seen}), "opened":
+opened}))
 """
 
 

@@ -87,7 +87,7 @@ class Switch:
 
 
 def classes_of_kinds(source: Path) -> frozenset[str]:
-    """The classes of which there is one per kind, read off the code: specs, runners, families, models, answerers."""
+    """The classes of which there is one per kind, read off the code."""
     found = set(CLASSES)
     for room in ("schema", "kinds", "predict", "methods"):
         for path in sorted((source / room).glob("*.py")):

@@ -73,7 +73,8 @@ def test_layers_import_downward_only(path):
             raise AssertionError(f"{own} imports {other}: small parts do not know each other")
 
 
-# Who may tell kinds of stages, models and answers apart: the registry, and the rooms that hold one file per kind.
+# Who may tell kinds of stages, models and answers apart: the registry, and the rooms that hold one file per
+# kind.
 TELLING = ("registry", "schema", "kinds", "predict")
 
 

@@ -7,12 +7,12 @@ import copy
 import numpy as np
 import pytest
 import torch
-from likewise.training.loader import Collate, PairDataset
 
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import UsageError
 from likewise.heads import HEADS, Layers, UnitSpread, make_head
+from likewise.kinds.pair_steps import PairCollate, RatedPairs
 from likewise.methods.pairs import Objective, PairModel
 from likewise.pairing import PARTS, Pairing
 from likewise.records import Record, Relation
@@ -29,8 +29,8 @@ RECORDS = [
 
 
 def batch_of(model: PairModel, records=RECORDS, active=("similarity", "topic", "label"), chunked=True):
-    dataset = PairDataset(records, model.objectives)
-    collate = Collate(dataset, TextFeatures(model.encoder), chunked=chunked)
+    rated = RatedPairs(records, model.objectives)
+    collate = PairCollate(rated, TextFeatures(model.encoder), chunked=chunked)
     return collate([(row, tuple(active), False) for row in range(len(records))])
 
 
@@ -132,8 +132,10 @@ def test_model_masked_relation_leaves_its_head_untouched(tiny_encoder):
     objectives = [Objective(SIMILARITY, "scalar", "mse"), Objective(TOPIC, "distribution", "kl_grid")]
     model = build(tiny_encoder, objectives)
     records = [RECORDS[1]]
-    dataset = PairDataset([*records, RECORDS[0]], objectives)
-    batch = Collate(dataset, TextFeatures(model.encoder), chunked=True)([(0, ("similarity", "topic"), False)])
+    rated = RatedPairs([*records, RECORDS[0]], objectives)
+    batch = PairCollate(rated, TextFeatures(model.encoder), chunked=True)(
+        [(0, ("similarity", "topic"), False)]
+    )
     model(**batch)["loss"].backward()
     head = model.heads[objectives[1].head_key]
     assert all(p.grad is None or not p.grad.any() for p in head.parameters())

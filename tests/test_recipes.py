@@ -6,18 +6,21 @@ Mistakes are reported all at once with their path.
 from __future__ import annotations
 
 import pytest
-from likewise.recipes.devscore import warn_if_falling
-from likewise.recipes.infer import recipe_toml
-from likewise.recipes.sources import add_noise, load_source, move_value
 
 import likewise
 from likewise.api import make_recipe
 from likewise.errors import DataError, RecipeError, UsageError
+from likewise.kinds.base import DevSet
 from likewise.kinds.context import RunContext
-from likewise.recipes.reading import read_recipe, recipe_from, shipped_document, shipped_recipes
+from likewise.kinds.devscore import warn_if_falling
+from likewise.kinds.pairs import settle_cosines
+from likewise.kinds.sources import add_noise, load_source, move_value
+from likewise.recipes.own import recipe_toml
+from likewise.recipes.reading import read_recipe, recipe_from
 from likewise.recipes.run import dry_run, run_recipe
 from likewise.records import Record, Relation
 from likewise.schema.parts import DataSpec
+from likewise.schema.shipped import shipped_document, shipped_recipes
 
 REGRESSION = ["regression-nli", "regression-nli-then-sts", "regression-sts", "similarity"]
 RELATIONS = [
@@ -144,7 +147,8 @@ def test_recipe_objectives_are_checked_by_name(path, value, message, tiny_encode
     document["stage"][0]["objective"] = [{"relation": "similarity", "head": "cosine", "loss": "mse"}]
     set_value(document, path, value)
     with pytest.raises(RecipeError) as caught:
-        build_objectives(recipe_from(document, "mine.toml"), 0)
+        recipe = recipe_from(document, "mine.toml")
+        build_objectives(recipe, 0, recipe.stage[0].objective)
     assert message in str(caught.value)
 
 
@@ -363,8 +367,6 @@ def test_exact_heads_are_solved_and_saved_like_trained_ones(tiny_encoder, tiny_p
 
 
 def test_settling_leaves_out_ratings_borrowed_from_another_scale(tiny_encoder):
-    from likewise.recipes.devscore import DevSet, settle_cosines
-
     from likewise.encoders.sentence import load_encoder
     from likewise.methods.pairs import Objective, PairModel
 

@@ -1,4 +1,4 @@
-"""Jobs that cross from one kind of stage, model or verb to another: each of these went wrong before there was a seam."""
+"""Jobs that cross from one kind of stage, model or verb to another: each went wrong before the seam."""
 
 from __future__ import annotations
 
@@ -182,7 +182,8 @@ def test_one_relation_alone_keeps_the_relation_that_a_refine_stage_learns(world)
 
 
 def test_asked_for_the_cosine_every_verb_gives_the_plain_cosine(world):
-    model = likewise.train("pairs.csv", encoder="encoder", relations=["similarity:0..5"], overrides={"stage.0.max_steps": 1}, device="cpu")  # fmt: skip
+    options = {"relations": ["similarity:0..5"], "overrides": {"stage.0.max_steps": 1}, "device": "cpu"}
+    model = likewise.train("pairs.csv", encoder="encoder", **options)
     pairs = [("the old man plays", "a woman sings"), ("a dog", "the cat runs")]
     u, v = (np.asarray(model.encode([pair[side] for pair in pairs])) for side in (0, 1))
     cosines = (u * v).sum(1) / np.linalg.norm(u, axis=1) / np.linalg.norm(v, axis=1)

@@ -1,14 +1,14 @@
 """What a loaded model says, whatever kind it is.
 
-`score`, `classify`, `explain`, `evaluate` and `experiment` ask an `Answering` and never a class. Rows are tuples of as
-many texts as the model reads. An answer comes from a source:
+`score`, `classify`, `explain`, `evaluate` and `experiment` ask an `Answering` and never a class. Rows are
+tuples of as many texts as the model reads. An answer comes from a source:
 
-    cosine    the plain cosine of two vectors, −1..1; every model with vectors of texts can be asked for it by name
+    cosine    the plain cosine of two vectors, −1..1; whoever has vectors of texts can be asked for it
     head      a trained head, on the relation's own scale
     matcher   texts against labels that are texts
 
-A model that is not asked for a source answers as it was trained to. If that is by a cosine that was fitted to a scale,
-the answer lies on that scale and is told as coming "from the cosine".
+A model that is not asked for a source answers as it was trained to. If that is by a cosine that was fitted to
+a scale, the answer lies on that scale and is told as coming "from the cosine".
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ COSINE, HEAD, MATCHER = "cosine", "head", "matcher"
 class Answers:
     """One relation's answers, in the order of the rows: numbers on its scale, or labels.
 
-    `relation` is what was answered, with the scale that the numbers lie on. Labels come with `probabilities`, N×C in the
-    order of the relation's labels. `interval` is N×2 where a calibrated model gives one.
+    `relation` is what was answered, with the scale that the numbers lie on. Labels come with `probabilities`,
+    N×C in the order of the relation's labels. `interval` is N×2 where a calibrated model gives one.
     """
 
     relation: Relation
@@ -61,7 +61,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Languages:
-    """What a model that grew on a frozen encoder was taught: language pairs with ratings, and languages seen."""
+    """What a model on a frozen encoder was taught: language pairs with ratings, and languages seen."""
 
     rated_pairs: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class Embedding(Protocol):
         """cos(u, v) of pairs, −1..1, before any head."""
 
     def views(self, texts: Sequence[str], *, progress: Progress | None = None) -> Mapping[str, Vectors]:
-        """Vectors as the `model` gives them, and where it has them the `raw` encoder's and the `language`'s."""
+        """Vectors as the `model` gives them; where it has them, the `raw` encoder's and the `language`'s."""
 
     def states(self, remedy: str) -> SentenceTransformer:
         """The encoder whose states of words tell phrases apart, or a ModelError that ends with the remedy."""
@@ -107,7 +107,7 @@ class Answering(Protocol):
         """How much it reads at once."""
 
     def sources(self, relation: str) -> tuple[str, ...]:
-        """Where answers on a relation may come from; the first is what answers unless another is asked for."""
+        """Where answers on a relation may come from; the first answers unless another is asked for."""
 
     def answer(
         self,

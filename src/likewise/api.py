@@ -55,10 +55,10 @@ def evaluate(
 ) -> SuiteResult | CrosslingualResult:
     """Measure a model on a suite (`sts7`, or a FILE.toml of your own); the result carries its protocol.
 
-    `source` is where scores come from: the plain `cosine` of the vectors, or the model's `head`. A model without vectors
-    of pairs answers by its own source whatever is asked. `metric` is for tasks that name none: if left out, their
-    relation's own (spearman; accuracy for classes). The suite `crosslingual` is measured by `evaluate_crosslingual`,
-    which takes none of these.
+    `source` is where scores come from: the plain `cosine` of the vectors, or the model's `head`. A model
+    without vectors of pairs answers by its own source whatever is asked. `metric` is for tasks that name
+    none: if left out, their relation's own (spearman; accuracy for classes). The suite `crosslingual` is
+    measured by `evaluate_crosslingual`, which takes none of these.
     """
     from likewise.evaluation.suites import CROSSLINGUAL, get_suite
 
@@ -174,9 +174,10 @@ def train(
 ) -> Answerer:
     """Train by a recipe (file or shipped name) or on a table of rated pairs (file, frame, dataset, list).
 
-    What comes back answers, as what `likewise.load` gives does. Without `output` the model stays in memory. `relations` say what a table rates, one or several: "similarity:0..5", "verdict:classes".
-    `overrides` are recipe paths: {"stage.0.learning_rate": 3e-5}.
-    `encoder` replaces the recipe's: a name, or for stages over a frozen encoder any function texts → N×d.
+    What comes back answers, as what `likewise.load` gives does. Without `output` the model stays in memory.
+    `relations` say what a table rates, one or several: "similarity:0..5", "verdict:classes". `overrides` are
+    recipe paths: {"stage.0.learning_rate": 3e-5}. `encoder` replaces the recipe's: a name, or for stages over
+    a frozen encoder any function texts → N×d.
     """
     name = os.fspath(encoder) if isinstance(encoder, str | os.PathLike) else None
     recipe, tables = make_recipe(

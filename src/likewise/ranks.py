@@ -69,7 +69,7 @@ def summed(count: Tensor) -> Tensor:
 
 
 def weight_of(count: int, like: Tensor) -> Tensor | float:
-    """What this process's mean over `count` rows weighs, so that the mean over processes is that over all rows.
+    """What this process's mean over `count` rows weighs, so that all means together are that of all rows.
 
     All processes must ask; `like` is a tensor on the device that they compute on.
     """

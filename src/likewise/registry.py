@@ -3,9 +3,10 @@
     KINDS      kind of stage → its spec (what a recipe may say) and its runner (how it is trained)
     FAMILIES   family → the class that saves, loads and asks its models, and the key that marks its model.json
 
-Classes are named by `module:Class` and imported when they are first needed, so that `likewise --help` and reading a
-recipe load no torch. A package of yours adds its own without a change here: by `register` and `register_family`, or by
-entry points in the groups `likewise.kinds` and `likewise.families`, whose objects are a `Kind` or a `FamilyEntry`.
+Classes are named by `module:Class` and imported when they are first needed, so that `likewise --help` and
+reading a recipe load no torch. A package of yours adds its own without a change here: by `register` and
+`register_family`, or by entry points in the groups `likewise.kinds` and `likewise.families`, whose objects
+are a `Kind` or a `FamilyEntry`.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def _steps(model: Any, rows: Any, settings: dict[str, Any], *, rank: int, world:
 
 
 def _plain(item: tuple[Any, ...]) -> tuple[Any, ...]:
-    """An item as it was when the references were written: labels and phrases had no mark of an idle process."""
+    """An item as it was when the references were written: without the mark of an idle process."""
     return item if isinstance(item[1], tuple) else item[:-1]
 
 
@@ -79,9 +79,13 @@ def digests() -> dict[str, str]:
     ]
     mood, place = Relation.classes("mood", ["good", "bad"]), Relation.classes("place", ["in", "out"])
     labelled = [
-        Record((texts[i],), {"mood": ("good", "bad")[i % 2], "place": None if i % 4 else ("in", "out")[i % 8 // 4]}, f"t:{i}")
+        Record(
+            (texts[i],),
+            {"mood": ("good", "bad")[i % 2], "place": None if i % 4 else ("in", "out")[i % 8 // 4]},
+            f"t:{i}",
+        )
         for i in range(90)
-    ]  # fmt: skip
+    ]
     weights = [1.0 + (i % 3) for i in range(90)]
     objectives = [Objective(similarity, "scalar", "mse"), Objective(topic, "scalar", "mse")]
     pair_model = PairModel(encoder, objectives)
@@ -124,16 +128,27 @@ def _frozen_digests(rng: np.random.Generator) -> dict[str, str]:
     for form in ("paper", "fused"):
         for balance in (1.0, 0.5):
             task = ParallelTask(
-                MeaningSplit(width, 3), SplitLoss(), parallel, form=form, batch_size=16, balance=balance, seed=7
-            )  # fmt: skip
+                MeaningSplit(width, 3),
+                SplitLoss(),
+                parallel,
+                form=form,
+                batch_size=16,
+                balance=balance,
+                seed=7,
+            )
             draws = [task._draw(task._train, [7, epoch], balance=balance) for epoch in EPOCHS]
             found[f"parallel {form} {balance}"] = _digest(
                 [[getattr(d, n).tolist() for n in ("rows", "others", "same_a", "same_b")] for d in draws]
             )
     for name, weight in (("plain", None), ("weights", rng.random(count))):
         rated = RatedVectors(
-            parallel.vectors, parallel.a, parallel.b, np.zeros(count, np.float32), np.zeros(count, np.int64), weight
-        )  # fmt: skip
+            parallel.vectors,
+            parallel.a,
+            parallel.b,
+            np.zeros(count, np.float32),
+            np.zeros(count, np.int64),
+            weight,
+        )
         task = RatedTask(None, None, None, rated, evaluate=dict, seed=7)  # type: ignore[arg-type]
         orders = [task._order(np.random.default_rng([7, epoch])).tolist() for epoch in EPOCHS]
         found[f"refine {name}"] = _digest(orders)

@@ -1,7 +1,8 @@
 """What must not move when the house is rearranged: plans, rows, steps, resume, model folders, cell keys.
 
-`reference.json` and `models/` were written by the code before the kinds of stages had a seam. Where a value must
-change, change it by hand and say why in CHANGELOG.md. `LIKEWISE_FREEZE=1 pytest tests/frozen` writes them anew.
+`reference.json` and `models/` were written by the code before the kinds of stages had a seam. Where a value
+must change, change it by hand and say why in CHANGELOG.md. `LIKEWISE_FREEZE=1 pytest tests/frozen` writes
+them anew.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tiny data and one recipe per kind of stage, the same on every machine: what the frozen references are made of."""
+"""Tiny data and a recipe per kind of stage, the same everywhere: what frozen references are made of."""
 
 from __future__ import annotations
 
@@ -193,10 +193,15 @@ def recipes() -> dict[str, dict[str, Any]]:
         "parallel": [{"source": "en-de.tsv", "languages": ["en", "de"]}],
         "epochs": 3,
         "batch_size": 16,
-    }  # fmt: skip
+    }
 
     def made(name: str, relations: dict[str, Any], *stages: dict[str, Any]) -> dict[str, Any]:
-        return {"name": name, "encoder": "encoder", "relation": relations, "stage": [json.loads(json.dumps(s)) for s in stages]}  # fmt: skip
+        return {
+            "name": name,
+            "encoder": "encoder",
+            "relation": relations,
+            "stage": [json.loads(json.dumps(s)) for s in stages],
+        }
 
     similarity = {"similarity": RELATIONS["similarity"]}
     described = {**RELATIONS["similarity"], "description": "do the man and the woman play?"}
@@ -209,15 +214,21 @@ def recipes() -> dict[str, dict[str, Any]]:
     }
     return {
         "pairs": made("pairs", RELATIONS, pairs),
-        "pairs-multi-task": made("pairs", RELATIONS, {**pairs, "schedule": "multi-task", "shuffle_relations": True, "fold": [2, 3]}),
+        "pairs-multi-task": made(
+            "pairs", RELATIONS, {**pairs, "schedule": "multi-task", "shuffle_relations": True, "fold": [2, 3]}
+        ),
         "pairs-twice": made("pairs", RELATIONS, pairs, cosine),
         "pairs-described": made("described", {"similarity": described}, reading),
         "pairs-exact": made("exact", similarity, solved),
         "labels": made("labels", tasks, labels),
-        "labels-one-hot": made("labels", tasks, {**labels, "matcher": "one-hot", "task": ["place"], "data": labels["data"][1:]}),
+        "labels-one-hot": made(
+            "labels", tasks, {**labels, "matcher": "one-hot", "task": ["place"], "data": labels["data"][1:]}
+        ),
         "joint": made("joint", similarity, joint),
         "joint-labels": made("joint", {"entailment": RELATIONS["entailment"]}, {**joint, "select": True}),
-        "joint-texts": made("joint", {"mood": tasks["mood"]}, {**joint, "data": [{"source": "moods.csv"}], "dev_share": 0}),
+        "joint-texts": made(
+            "joint", {"mood": tasks["mood"]}, {**joint, "data": [{"source": "moods.csv"}], "dev_share": 0}
+        ),
         "inject": {key: value for key, value in made("inject", {}, inject).items() if key != "relation"},
         "inject-towers": {
             key: value
@@ -228,4 +239,4 @@ def recipes() -> dict[str, dict[str, Any]]:
         "refine": made("refine", similarity, refine),
         "parallel-refine": made("multilingual", similarity, parallel, refine),
         "parallel-refine-pairs": made("multilingual", similarity, parallel, refine, cosine),
-    }  # fmt: skip
+    }

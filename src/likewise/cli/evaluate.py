@@ -27,7 +27,7 @@ def evaluate(
         str,
         typer.Option(
             "--suite",
-            help="sts7, relations, crosslingual, language-pairs, paraphrase, classification, or your FILE.toml.",
+            help="sts7, relations, crosslingual, language-pairs, paraphrase, classification, a FILE.toml.",
         ),
     ] = "sts7",
     source: Annotated[

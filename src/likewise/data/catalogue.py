@@ -91,10 +91,10 @@ class Hub:
 class Corpus:
     """One named corpus; a text "title+body" is two columns joined by a blank.
 
-    A "translations" corpus holds sentences and their translations, and no relations; `read_parallel` reads it.
-    "paraphrases" are texts that say the same, unrated, the first column against each other one, whose cells
-    may be lists; `read_paraphrases` reads them.
-    A `translated` corpus has splits XX_SPLIT with the same rows in each language, and so XX-YY_SPLIT too.
+    A "translations" corpus holds sentences and their translations, and no relations; `read_parallel` reads
+    it. "paraphrases" are texts that say the same, unrated, the first column against each other one, whose
+    cells may be lists; `read_paraphrases` reads them. A `translated` corpus has splits XX_SPLIT with the same
+    rows in each language, and so XX-YY_SPLIT too.
     """
 
     name: str

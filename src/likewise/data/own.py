@@ -32,8 +32,8 @@ class OwnTable:
     and `named` are the text columns as the caller gave them. `rated` counts the rows with a rating of one of
     the relations, up to `most`. `rows` counts all rows; where relations were declared with their ranges or
     labels, it stops where `rated` does. Both are None for a corpus and for what `count_rows` does not count.
-    `guesses` are sentences for the user: labels that are not learnt, and scales that may be labels. `declared`
-    tells whether the caller named the relations.
+    `guesses` are sentences for the user: labels that are not learnt, and scales that may be labels.
+    `declared` tells whether the caller named the relations.
     """
 
     name: str

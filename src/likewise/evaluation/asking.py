@@ -26,8 +26,8 @@ _TEXTS = {1: "single texts", 2: "pairs of texts"}
 class Assigned:
     """The part of a suite that a model is asked, by which source, and for which of its relations.
 
-    `asked` maps a task's own name for what it asks to the relation that answers it; where that is a Relation, the model
-    never saw its labels and reads them.
+    `asked` maps a task's own name for what it asks to the relation that answers it; where that is a Relation,
+    the model never saw its labels and reads them.
     """
 
     suite: Suite
@@ -64,8 +64,9 @@ def measure(
 def assign(suite: Suite, answering: Answering, source: str) -> Assigned:
     """Which tasks a model answers and how: by the relation's name, by its first relation, or by label texts.
 
-    A suite that asks by name is asked only for what the model has a relation of; the cosine, only for numbers. Any other
-    suite asks every model for its own relation. Tasks that cannot be answered are left out.
+    A suite that asks by name is asked only for what the model has a relation of; the cosine, only for
+    numbers. Any other suite asks every model for its own relation. Tasks that cannot be answered are left
+    out.
     """
     read = [task for task in suite.tasks if task.texts in answering.texts]
     if not read:
@@ -94,7 +95,7 @@ def _reads(answering: Answering) -> str:
 
 
 def answered_source(answering: Answering, source: str) -> str:
-    """The source that answers when this one is asked for: without vectors of pairs a model answers by its own."""
+    """The source that answers where this one is asked for: a model without pair vectors has its own."""
     offered = [name for relation in answering.relations for name in answering.sources(relation.name)]
     return source if COSINE in offered else (offered or [MATCHER])[0]
 
@@ -123,7 +124,8 @@ def _refuse_other_name(task: Task, known: list[str]) -> None:
     """
     if isinstance(task.relation, Relation):
         raise UsageError(
-            f"task {task.name!r} asks for {task.relation.name!r}, the model's heads answer {', '.join(known)}; "
+            f"task {task.name!r} asks for {task.relation.name!r}, "
+            f"the model's heads answer {', '.join(known)}; "
             "correct the suite's relation, or use --source cosine"
         )
 
@@ -162,7 +164,7 @@ def _unseen_labels(assigned: Assigned, answering: Answering, result: SuiteResult
         if unseen:
             named = ", ".join(map(repr, sorted(set(unseen))))
             lines.append(
-                f"{measured.name}: {len(unseen):,} of {measured.n:,} rows have a label that the model never saw "
-                f"({named}); they count as wrong"
+                f"{measured.name}: {len(unseen):,} of {measured.n:,} rows have a label that the model "
+                f"never saw ({named}); they count as wrong"
             )
     return tuple(lines)

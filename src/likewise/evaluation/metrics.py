@@ -94,7 +94,7 @@ def matthews(gold: Values, predicted: Values) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric with how to read it: `scale` is the factor for display, `compares_labels` whether it takes labels, not numbers."""
+    """A metric with how to read it: `scale` is for display, `compares_labels` tells labels from numbers."""
 
     name: str
     function: Callable[[Values, Values], float]

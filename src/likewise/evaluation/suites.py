@@ -177,7 +177,7 @@ def get_suite(name: str | Path) -> Suite:
 
 
 def suite_files(name: str) -> list[str]:
-    """The files of a user's own suite that hold its rows; none of a suite by name, whose corpora are pinned."""
+    """The files of a user's own suite that hold its rows; the corpora of suites by name are pinned."""
     if not name.endswith(".toml") or not Path(name).is_file():
         return []
     return [str(task.file) for task in get_suite(name).tasks if task.file is not None]

@@ -41,8 +41,8 @@ _FORMER_SUITES = {"language-pairs": "crosslingual"}
 class Cell:
     """What is run, and where. `recipe` is the whole recipe, overrides, seed and defaults applied.
 
-    `content` says what the files hold that it reads, by name. A `raw` cell measures the recipe's encoder as it is; `add`
-    names a task that is added after training.
+    `content` says what the files hold that it reads, by name. A `raw` cell measures the recipe's encoder as
+    it is; `add` names a task that is added after training.
     """
 
     setting: str
@@ -64,15 +64,15 @@ class Cell:
     def key(self) -> str:
         """A short name that changes with anything that changes the numbers, and with nothing else.
 
-        A default that a later version changes is another recipe, and a file with other rows is other data. Experiments
-        that share a folder share the cells that are the same training, whatever they call it.
+        A default that a later version changes is another recipe, and a file with other rows is other data.
+        Experiments that share a folder share the cells that are the same training, whatever they call it.
         """
         content = {name: value for name, value in asdict(self).items() if name not in _ASIDE}
         return f"v2-{self._stem}-{content_key(content, length=12)}-s{self.seed}"
 
     @property
     def former_key(self) -> str:
-        """The key of the same cell in the first form: without the recipe's defaults and the files' content."""
+        """The key of the cell in the first form: without the recipe's defaults and the files' content."""
         recipe = parse_recipe(dict(self.recipe), self.setting)
         content = {name: value for name, value in asdict(self).items() if name not in (*_ASIDE, "content")}
         content |= {
@@ -92,7 +92,8 @@ class Cell:
 def take_former(cell: Cell, folder: Path) -> bool:
     """Take over what a cell left under its former key, if it was the same training; whether it was.
 
-    What it was trained by stands in its file, defaults and all: if a default has changed since, it is another one.
+    What it was trained by stands in its file, defaults and all: if a default has changed since, it is another
+    one.
     """
     former = folder / f"{cell.former_key}.json"
     try:

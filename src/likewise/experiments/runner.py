@@ -46,7 +46,7 @@ class Runner:
             raise EvaluationError("\n".join([f"{len(failed)} of {len(distinct)} cells failed:", *failed]))
 
     def _is_there(self, cell: Cell) -> bool:
-        """Whether a cell is done, under its key or under the key that it would have had before; stale ones are named."""
+        """Whether a cell is done, under its key or its former one; those that do not count are named."""
         if self._file(cell.key).is_file() or take_former(cell, self._folder):
             return True
         former = self._file(cell.former_key)

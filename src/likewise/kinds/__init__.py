@@ -1,1 +1,1 @@
-"""How each kind of stage is read, started, planned and trained: one file per kind, the parts they share beside them."""
+"""How each kind of stage is read, started, planned and trained: one file per kind, shared parts beside."""

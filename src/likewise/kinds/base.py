@@ -1,6 +1,6 @@
-"""Runner: how a kind of stage is read, started, planned and trained; what passes between it and the loop over stages.
+"""Runner: how a kind of stage is read, started, planned and trained; what passes between it and the loop.
 
-    for each stage    check → read → verify → start → plan → fit → the next stage continues from what it carries
+    check → read → verify → start → plan → fit → the next stage continues from what is carried
 
 `recipes.run` has the only loop. A runner knows its own spec, rows and model; nothing else looks into them.
 """
@@ -80,8 +80,8 @@ class DevSet:
 class StageData:
     """What one stage trains on and is selected by. Only its runner looks into `rows`.
 
-    `prints` are fingerprints of all that was read, `texts` the training texts, for vocabularies; `notes` say what the
-    leak filter and the reader left out.
+    `prints` are fingerprints of all that was read, `texts` the training texts, for vocabularies; `notes` say
+    what the leak filter and the reader left out.
     """
 
     rows: Any
@@ -106,8 +106,8 @@ class Shared:
 class Carried:
     """What one stage hands to the next: by what it is called, as an encoder, and as a model that answers.
 
-    Both are functions, because a run over cached vectors opens its encoder only at the end. `state` is for stages of the
-    same kind.
+    Both are functions, because a run over cached vectors opens its encoder only at the end. `state` is for
+    stages of the same kind.
     """
 
     gives: str

@@ -1,4 +1,4 @@
-"""Texts of a step: each distinct one once, in chunks of similar length; vectors from before the first step."""
+"""Texts of a step: each distinct one once, in chunks of similar length; vectors before the first step."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The dev number that a stage is selected by: each relation's metric on each dev set, then the plain mean.
 
-The number comes from the same `Answering` that a user will ask, so a stage is selected by what it will answer.
+The number comes from the same `Answering` that a user will ask, so a stage is selected by what it will
+answer.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def dev_scorer(
 ) -> Callable[[Model], dict[str, float]]:
     """A function of the model that gives every dev number, and their mean as `score`.
 
-    `answering` wraps the model as it is now; whatever it keeps between two looks, tokens or vectors, is its own affair.
-    All rows are asked for at once, so that each distinct text is encoded once.
+    `answering` wraps the model as it is now; whatever it keeps between two looks, tokens or vectors, is its
+    own affair. All rows are asked for at once, so that each distinct text is encoded once.
     """
     rows = [record.texts for entry in sets for record in entry.records]
 

@@ -1,4 +1,4 @@
-"""Kinds `parallel` and `refine`: an encoder's cached vectors, small layers that learn, an encoder that never moves.
+"""Kinds `parallel` and `refine`: cached vectors, small layers that learn, an encoder that never moves.
 
     texts → cache → e → layers trained so far → this stage's layers → cosine
 
@@ -329,7 +329,7 @@ class RefineRunner(VectorRunner[RefineStage]):
 
 
 def _begin(job: Job[Any], open_encoder: Callable[[], SentenceTransformer]) -> Frozen:
-    """The frozen encoder that the first stages learn on; its weights are not read where its files are known."""
+    """The frozen encoder that the first stages learn on; weights are not read where its files are known."""
     spec, precision = job.recipe.encoder, job.context.precision
     [relation] = job.relations.values()
 

@@ -1,4 +1,4 @@
-"""Kind `inject`: phrases taught to an encoder: paraphrases → spans and links → pieces → fit → held-out accuracy.
+"""Kind `inject`: paraphrases → spans and links → pieces → phrases taught → held-out accuracy.
 
 Links are kept on disk beside vectors: another run over the same pairs and aligner reads them.
 """

@@ -25,7 +25,8 @@ from likewise.phrases.joined import Joined, Joiner, PiecePair, PieceText
 from likewise.training.sampler import Batches, Share, epoch_batches
 from likewise.training.settings import FitSettings
 
-# Which epoch's draw, which pair, whether it is shown with another text, and whether it only fills an empty rank.
+# Which epoch's draw, which pair, whether it is shown with another text, and whether it only fills an empty
+# rank.
 PhraseItem = tuple[int, int, bool, bool]
 Negatives = Literal["uniform", "near"]
 # What is measured, in the order it is told.

@@ -138,8 +138,8 @@ class LabelsRunner(BaseRunner[LabelsStage]):
     ) -> LabelsStage:
         """A rehearsed update at a fifth of the rate, with a running mean: the old tasks then lose nothing.
 
-        Chosen by dev for sentence encoders (docs/methods/label_embedding.md); others keep the recipe's rate, and
-        so does whoever sets one.
+        Chosen by dev for sentence encoders (docs/methods/label_embedding.md); others keep the recipe's rate,
+        and so does whoever sets one.
         """
         stage = job.stage
         if (

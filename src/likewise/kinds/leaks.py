@@ -1,4 +1,4 @@
-"""Leak filters: rows that stand in evaluation sets are dropped, by pair or by side, and one line says how many.
+"""Leak filters: rows that stand in evaluation sets are dropped, and one line says how many.
 
 LeakFilter   rated or labelled rows whose pair (or text) stands in an evaluation set of its kind
 SideFilter   pairs without ratings, paraphrases and translations, that have one side in an evaluation set
@@ -34,10 +34,10 @@ def leak_line(name: str, *, kept: int, total: int, others: str, rows: str = "row
 
 @dataclass(frozen=True, slots=True)
 class LeakFilter:
-    """Drops rated or labelled rows that stand in evaluation sets: dev always, training unless a leak is allowed.
+    """Drops rows that stand in evaluation sets: from dev always, from training unless a leak is allowed.
 
-    `asked` limits suites to the sets that ask one of these relations: a model that answers one relation is measured on no
-    other set.
+    `asked` limits suites to the sets that ask one of these relations: a model that answers one relation is
+    measured on no other set.
     """
 
     against: Sequence[str]

@@ -1,4 +1,4 @@
-"""Rated rows of a stage: read, mapped to its relations, filtered against evaluation sets, split into train and dev."""
+"""Rated rows of a stage: read, mapped to its relations, filtered, split into train and dev."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ class RatedRows:
 class RatedSpec:
     """Which rows a stage of any kind asks for.
 
-    `pairs` says of a data entry whether a row holds two texts; `keep` may drop rows that were read, with a note;
-    `leaks` drops those that stand in evaluation sets; `share` of the rows is split off as dev where there is none.
+    `pairs` says of a data entry whether a row holds two texts; `keep` may drop rows that were read, with a
+    note; `leaks` drops those that stand in evaluation sets; `share` of the rows is split off as dev where
+    there is none.
     """
 
     data: Sequence[DataSpec]
@@ -183,7 +184,7 @@ def _without_languages(
 def read_translations(
     job: Job[Any], entries: Sequence[ParallelSpec], leaks: SideFilter, shared: Shared, notes: list[str]
 ) -> list[ParallelText]:
-    """Parallel text, held-out languages left out, what was dropped noted; what several stages name is read once."""
+    """Parallel text without held-out languages; what several stages name is read once."""
     found = []
     for entry in entries:
         new = entry not in shared.translations

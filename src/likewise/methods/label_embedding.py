@@ -148,7 +148,8 @@ class LabelModel(nn.Module):
         """The loss of one step: texts of one task, all of its labels.
 
         `rows` places the batch among the distinct texts of the chunks; `labels` holds every way to say a
-        label, `owners` the label each of them says. An `idle` process fills in with a row that weighs nothing.
+        label, `owners` the label each of them says. An `idle` process fills in with a row that weighs
+        nothing.
         """
         x = encode_chunks(self.encoder, chunks)[rows]
         y = None

@@ -1,7 +1,7 @@
 """Answerer: what a user asks a loaded model, in Python: `score`, `classify`, `encode`, `explain`.
 
-Each kind of model says how it answers (`answer`, `sources`, `embedding`); how rows are read and answers are handed
-over is the same for all of them and stands here.
+Each kind of model says how it answers (`answer`, `sources`, `embedding`); how rows are read and answers are
+handed over is the same for all of them and stands here.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Answerer(ABC):
 
     @abstractmethod
     def sources(self, relation: str) -> tuple[str, ...]:
-        """Where answers on a relation may come from; the first is what answers unless another is asked for."""
+        """Where answers on a relation may come from; the first answers unless another is asked for."""
 
     @abstractmethod
     def answer(
@@ -99,8 +99,8 @@ class Answerer(ABC):
     ) -> Scores:
         """Score pairs on every relation (or those named): a list of (a, b), a file, a frame, a dataset.
 
-        A model of single texts is given those instead; `text_a` then names their column. `source` asks for `cosine` or
-        `head` where a model has both.
+        A model of single texts is given those instead; `text_a` then names their column. `source` asks for
+        `cosine` or `head` where a model has both.
         """
         rows = self._rows(pairs, text_a, text_b)
         names = (

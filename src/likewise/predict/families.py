@@ -1,6 +1,7 @@
 """Family: how a class of models is saved, loaded, asked, described on its card and given a new relation.
 
-One per model class, found by the model's `family` and by the key that marks its model.json (`likewise.registry`).
+One per model class, found by the model's `family` and by the key that marks its model.json
+(`likewise.registry`).
 """
 
 from __future__ import annotations

@@ -54,7 +54,8 @@ class InjectedFamily(BaseFamily):
             use = [said, "", *pair_example(name)]
         else:
             use = [
-                "An encoder that Likewise taught phrases of paraphrases. It answers nothing yet; fine-tune it:",
+                "An encoder that Likewise taught phrases of paraphrases. "
+                "It answers nothing yet; fine-tune it:",
                 "",
                 "```bash",
                 f"likewise train finetune --encoder {shlex.quote(name)} --data ratings.csv --output my-model",

@@ -83,8 +83,8 @@ class JointPredictor(Answerer):
         """Refuse: what it reads has no vector to be compared by."""
         name = self.about.get("name", "this model")
         raise UsageError(
-            f"{name} was fine-tuned on one relation and reads its texts as one input: it has no vectors of texts or "
-            "words; take an encoder instead, such as 'default'"
+            f"{name} was fine-tuned on one relation and reads its texts as one input: "
+            "it has no vectors of texts or words; take an encoder instead, such as 'default'"
         )
 
 

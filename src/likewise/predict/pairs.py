@@ -1,4 +1,4 @@
-"""Predictor: an encoder and its heads ready to answer pairs. Also a plain encoder, which answers by its cosine."""
+"""Predictor: an encoder and its heads ready to answer pairs; a plain encoder answers by its cosine."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def raw_model(encoder: SentenceTransformer) -> PairModel:
 
 
 def cosine_model(encoder: SentenceTransformer, relations: Sequence[Relation]) -> PairModel:
-    """An encoder as it is, answering by the cosine each relation that is a number; one of its own if none is."""
+    """An encoder as it is: the cosine answers each relation that is a number, or one of its own."""
     numbers = [relation for relation in relations if relation.kind != "classes"]
     if not numbers:
         return raw_model(encoder)

@@ -1,4 +1,4 @@
-"""A user's table in a recipe: what `--data` changes in it, and what `train FILE` runs; printed before it is run."""
+"""A user's table in a recipe: what `--data` changes in it, and what `train FILE` runs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _LIST, _LINE = re.compile(r"\[\n((?:    [^\n]+,\n)+)\]"), 90
 def with_own_table(
     document: Mapping[str, Any], where: str, table: OwnTable, *, tell: Callable[[str], None]
 ) -> dict[str, Any]:
-    """A recipe with a user's table in the place of one stage's data: of the last stage that can learn from it.
+    """A recipe with a user's table as the data of one stage: the last one that can learn from it.
 
-    The others stay, as pre-training. The stage loses its own dev sets and leak filter, and the recipe its evaluation:
-    they belong to its own data.
+    The others stay, as pre-training. The stage loses its own dev sets and leak filter, and the recipe its
+    evaluation: they belong to its own data.
     """
     recipe = parse_recipe(copy.deepcopy(dict(document)), where)
     known = {name: spec.model_dump(mode="json", exclude_unset=True) for name, spec in recipe.relation.items()}
@@ -79,7 +79,7 @@ def _adopting(
 
 
 def recipe_for_table(table: OwnTable) -> dict[str, Any]:
-    """A whole recipe for a table alone: of the kind that was registered last among those that can make one."""
+    """A whole recipe for a table alone: of the kind that was registered last, of those that can."""
     reasons = []
     for name, kind in reversed(list(KINDS.items())):
         found = resolve_class(kind.spec).infer(table)

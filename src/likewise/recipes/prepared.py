@@ -39,8 +39,8 @@ _KEPT = FileCache("prepared", ".json", keep=16)
 def prepared_stages(jobs: Sequence[Job[Any]]) -> list[StageData]:
     """The rows of every stage, as they were kept, or read and kept.
 
-    Only for recipes with a stage that says so: others train for so long that reading does not matter, and texts
-    are not copied without need.
+    Only for recipes with a stage that says so: others train for so long that reading does not matter, and
+    texts are not copied without need.
     """
     context = jobs[0].context
     if not any(job.stage.reusable for job in jobs):

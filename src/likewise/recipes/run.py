@@ -1,7 +1,7 @@
 """Run a recipe: read every stage, then start, plan and train them one after the other; then save.
 
-There is one loop, and it knows no kinds: each stage's runner says how it is read, started and trained. The run folder
-`OUTPUT.run/` holds checkpoints and is removed when the model folder is complete.
+There is one loop, and it knows no kinds: each stage's runner says how it is read, started and trained. The
+run folder `OUTPUT.run/` holds checkpoints and is removed when the model folder is complete.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ zero   it is named or described, no parameter changes
 hot    training goes on with its rows, and a share of the old ones if they are to be rehearsed
 cold   everything is trained again, from the start of the recipe
 
-What can be added is the business of the recipe's last stage (`Stage.new_relation`, `adding`) and of the model's family
-(`Family.extend`); how it is trained, of the stage's runner.
+What can be added is the business of the recipe's last stage (`Stage.new_relation`, `adding`) and of the
+model's family (`Family.extend`); how it is trained, of the stage's runner.
 """
 
 from __future__ import annotations

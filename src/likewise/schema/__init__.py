@@ -1,1 +1,1 @@
-"""What a recipe may say, without torch: one file per kind of stage, the parts they share, the recipe itself."""
+"""What a recipe may say, without torch: a file per kind of stage, the parts they share, the recipe itself."""

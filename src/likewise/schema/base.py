@@ -1,7 +1,7 @@
-"""Stage: what a recipe asks of one stage, and what the rest of the house may ask of it without knowing its kind.
+"""Stage: what a recipe asks of one stage, and what others may ask of it without knowing its kind.
 
-A kind of stage is a subclass in a file of its own and a line in `likewise.registry`. Every method here is light: it
-reads the spec, or a table that was already opened, and loads no torch.
+A kind of stage is a subclass in a file of its own and a line in `likewise.registry`. Every method here is
+light: it reads the spec, or a table that was already opened, and loads no torch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from likewise.schema.parts import DataSpec, EncoderSpec, Part, relation_table
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """A stage with a user's table in the place of its data: keys that change, relations it has now, what to tell."""
+    """A stage with a user's table as its data: keys that change, the relations it has, what to tell."""
 
     stage: Mapping[str, Any]
     relations: Mapping[str, Mapping[str, Any]]
@@ -31,10 +31,10 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What is added to a trained model: a task or relation by name, how it is said, and its rows if it has any.
+    """What is added to a trained model: a task or relation, how it is said, and its rows if there are any.
 
-    Answers stand in the column of its name, unless `column` says another. `labels` maps each label to the ways it is
-    said; `describe` and `scale` say what a relation of pairs asks, and on which scale.
+    Answers stand in the column of its name, unless `column` says another. `labels` maps each label to the
+    ways it is said; `describe` and `scale` say what a relation of pairs asks, and on which scale.
     """
 
     name: str
@@ -99,11 +99,11 @@ class Stage(Part):
         return ()
 
     def answers(self, known: Collection[str]) -> tuple[str, ...]:
-        """The relations that a model answers after this stage, each once; those that an experiment takes apart."""
+        """The relations that a model answers after this stage, each once: an experiment takes them apart."""
         return self.rates(known)
 
     def only(self, names: Collection[str], learnt: Collection[str]) -> Self:
-        """This stage with some of the relations that the last stage learns; as it is where it has none of them."""
+        """This stage with some of the relations that the last stage learns; as it is if it has none."""
         return self
 
     def with_fold(self, fold: tuple[int, int]) -> Self:
@@ -128,7 +128,7 @@ class Stage(Part):
         return iter(())
 
     def adopt(self, table: OwnTable, known: Mapping[str, Mapping[str, Any]]) -> Adopted | str:
-        """A user's table as this stage's data (`--data`), or the reason why it cannot be; `known` are relations."""
+        """A user's table as this stage's data (`--data`), or why it cannot be; `known` are relations."""
         return "it takes no table"
 
     @classmethod
@@ -278,8 +278,8 @@ def own_relations(
 ) -> dict[str, dict[str, Any]]:
     """The relations of a table that a stage may learn, by name.
 
-    Those that were declared, as they were declared. Otherwise those that the recipe knows by name, on the recipe's scale;
-    if it knows none of them, all that were found.
+    Those that were declared, as they were declared. Otherwise those that the recipe knows by name, on the
+    recipe's scale; if it knows none of them, all that were found.
     """
     fitting = [relation for relation in table.relations if relation.kind in kinds]
     if not table.declared:

@@ -1,4 +1,4 @@
-"""Kinds `parallel` and `refine`: layers learnt on the cached vectors of an encoder that never moves (multilingual)."""
+"""Kinds `parallel` and `refine`: layers on cached vectors of an encoder that never moves (multilingual)."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class PairsStage(TrainedStage):
 
     @classmethod
     def infer(cls, table: OwnTable) -> dict[str, Any] | str:
-        """One graded relation is learnt as the recipe `similarity` learns it; several, or classes, get a head each."""
+        """One graded relation is learnt as by recipe `similarity`; several, or classes, get a head each."""
         if len(table.texts) != 2:
             raise DataError([_only_one_text(table)])
         if not table.relations:

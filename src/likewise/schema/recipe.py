@@ -1,4 +1,4 @@
-"""The shape of a recipe file. Options are documented where they are defined: here, in `parts`, and in a file per kind.
+"""The shape of a recipe file. Options are documented where they are defined: here and in a file per kind.
 
 A recipe is TOML: an encoder, the relations, one or more stages, an evaluation. All problems are reported at
 once, each with its path in one form, zero-based: `stage.0.learning_rate`.

@@ -15,8 +15,8 @@ from likewise.wording import counted, dev_score
 class CardParts:
     """What a family says on the cards of its models.
 
-    `tag` is the hub's word for the task, `use` the lines on how it is asked, `loads` the sentence on what else loads the
-    folder, `row` what a training row is called.
+    `tag` is the hub's word for the task, `use` the lines on how it is asked, `loads` the sentence on what
+    else loads the folder, `row` what a training row is called.
     """
 
     tag: str

@@ -1,4 +1,4 @@
-"""The encoder's part of a model folder: a sentence-transformers folder, or layers where a function is the encoder."""
+"""The encoder's part of a model folder: a sentence-transformers folder, or layers after a function."""
 
 from __future__ import annotations
 

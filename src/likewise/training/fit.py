@@ -60,7 +60,8 @@ def fit(
 
     `prepare` makes the batches, once the model lies where it computes. `evaluate` gives dev numbers for the
     model, `metric` names the one to maximise. `run` holds checkpoints (none if it is not to be `resumable`);
-    with `resume` the newest complete one is continued. A finished run is not repeated: its weights are loaded.
+    with `resume` the newest complete one is continued. A finished run is not repeated: its weights are
+    loaded.
     """
     run.mkdir(parents=True, exist_ok=True)
     if resume and (done := finished_report(model, run)):

@@ -1,7 +1,7 @@
-"""Batches: all that training knows of a stage's rows. StepSampler: the steps of an epoch, this process's share of each.
+"""Batches: all that training knows of rows. StepSampler: the steps of an epoch, one process's share of each.
 
-The batches of an epoch are a function of (seed, epoch) alone, so that a resumed run sees what an undisturbed one would
-have seen. They are formed for all processes together; each process takes its slice.
+The batches of an epoch are a function of (seed, epoch) alone, so that a resumed run sees what an undisturbed
+one would have seen. They are formed for all processes together; each process takes its slice.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ class Share:
 class Batches:
     """Rows as steps: an item is whatever `collate` understands, an address mostly.
 
-    `rows` counts the training rows, `steps` the batches of an epoch. `filler` gives the items of a process that has no
-    row of a batch: they are computed, since all processes step together, and must weigh nothing. A batch that cannot
-    be sliced by rows goes to one process whole (`sliced` False), and each process gets another one.
+    `rows` counts the training rows, `steps` the batches of an epoch. `filler` gives the items of a process
+    that has no row of a batch: they are computed, since all processes step together, and must weigh nothing.
+    A batch that cannot be sliced by rows goes to one process whole (`sliced` False), and each process gets
+    another one.
     """
 
     rows: int
