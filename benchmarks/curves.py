@@ -13,6 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from likewise.experiments.cell import take_former
 from likewise.experiments.plan import Plan
 from likewise.experiments.schema import read_experiment
 
@@ -44,7 +45,7 @@ def curves(cells: Path, precision: str) -> list[dict[str, Any]]:
                 continue
             setting, start = split_name(cell.setting)
             file = cells / f"{cell.key}.json"
-            if not file.is_file():
+            if not file.is_file() and not take_former(cell, cells):
                 print(f"{cell.setting}, seed {cell.seed}: not run yet, left out")
                 continue
             [stage] = json.loads(file.read_text(encoding="utf8"))["stages"]

@@ -35,7 +35,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from likewise.recipes.infer import settings_for_few
 
 import likewise
 from likewise.data import load_corpus, write_json_aside
@@ -49,6 +48,7 @@ from likewise.kinds.context import RunContext
 from likewise.predict import Predictor
 from likewise.recipes.reading import read_recipe
 from likewise.recipes.run import run_recipe
+from likewise.schema.pairs import settings_for_few
 from likewise.schema.parts import DataSpec
 from likewise.schema.recipe import Recipe
 from likewise.versions import versions

@@ -15,12 +15,14 @@ from pathlib import Path
 
 from likewise.data.links import write_links
 from likewise.encoders.sentence import load_encoder
+from likewise.kinds.context import RunContext
 from likewise.phrases.aligner import Aligner
 from likewise.phrases.linking import link_pairs
 from likewise.phrases.parsing import phraser
-from likewise.recipes.injection import load_paraphrases
+from likewise.recipes.prepared import read_stages
 from likewise.recipes.reading import read_recipe
-from likewise.recipes.schema_stages import InjectStageSpec
+from likewise.recipes.run import jobs_of
+from likewise.schema.inject import InjectStage
 
 
 def main() -> None:
@@ -30,12 +32,13 @@ def main() -> None:
     parser.add_argument("--part", default="1/1", help="1/2: every second pair, from the first")
     given = parser.parse_args()
     part, parts = map(int, given.part.split("/"))
-    stage = read_recipe(given.recipe).stage[0]
-    if not isinstance(stage, InjectStageSpec):
+    recipe = read_recipe(given.recipe)
+    stage = recipe.stage[0]
+    if not isinstance(stage, InjectStage):
         raise SystemExit(f"recipe {given.recipe} teaches no phrases")
-    pairs, lines = load_paraphrases(stage, data_dir=None, tell=print)
-    print(*lines, sep="\n")
-    mine = pairs[part - 1 :: parts]
+    [data] = read_stages(jobs_of(recipe, RunContext(tell=print)))
+    print(*data.notes, sep="\n")
+    mine = data.rows[part - 1 :: parts]
     started, done = time.monotonic(), 0
 
     def progress(count: int) -> None:

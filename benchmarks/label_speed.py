@@ -29,15 +29,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from likewise.recipes.labels import label_stages, start_label_model
-from likewise.training.label_steps import LabelCollate, LabelDataset, LabelSampler, rows_by_task
 
 from likewise.data import load_corpus, write_json_aside
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.words import distinct_words
-from likewise.kinds.building import build_encoder, build_relations, build_settings
+from likewise.kinds.base import Carried
+from likewise.kinds.building import build_encoder
+from likewise.kinds.context import RunContext
+from likewise.kinds.label_steps import LabelCollate, LabelItem, LabelSteps, rows_by_task
+from likewise.kinds.labels import LabelsRunner
+from likewise.kinds.reading import RatedRows, rated_data
 from likewise.methods.label_embedding import LabelModel
+from likewise.predict import raw_model
 from likewise.recipes.reading import read_recipe
+from likewise.recipes.run import jobs_of
 from likewise.records import Record
 from likewise.training.optimiser import make_optimiser
 from likewise.training.settings import FitSettings
@@ -47,7 +52,7 @@ RECIPES = {"lstm": "labels-cardinality-lstm", "minilm": "labels-cardinality"}
 TASK = "imdb"
 # Order of the rows, and whether a batch is cut into chunks of similar length.
 SIDES = {"length": ("length", True), "random": ("random", True), "random, one piece": ("random", False)}
-Items = list[tuple[str, int]]
+Items = list[LabelItem]
 
 
 class Bench:
@@ -58,28 +63,30 @@ class Bench:
         if batch is not None:
             overrides["stage.0.batch_size"] = batch
         recipe = read_recipe(recipe_name, overrides=overrides)
-        stage = label_stages(recipe)[0][1]
-        relation = build_relations(recipe)[TASK]
+        [job] = jobs_of(recipe, RunContext(device="cpu"))
+        [relation] = job.relations.values()
         said = [way for ways in relation.label_texts for way in ways]
         words = distinct_words([*(record.texts[0] for record in records), *said])
         encoder = build_encoder(recipe.encoder, device="cpu", seed=recipe.seed, words=words)
-        self.model: LabelModel = start_label_model(recipe, stage, encoder).train()
-        self.settings: FitSettings = build_settings(stage, seed=recipe.seed, device="cpu")
+        data = rated_data(job, RatedRows(list(records), None, [0] * len(records)), (), [])
+        begun = Carried("", lambda: encoder, lambda: raw_model(encoder))
+        self.model: LabelModel = LabelsRunner().start(job, data, begun).model().train()
+        self.settings: FitSettings = job.settings()
         self.optimiser = make_optimiser(self.model, self.settings)
-        self.dataset = LabelDataset(rows_by_task(records, [relation], max_words=stage.max_words))
+        self.rows = rows_by_task(records, [relation], max_words=job.stage.max_words)
         self.features = TextFeatures(encoder)
-        texts = self.dataset.rows[TASK].texts
+        texts = self.rows[TASK].texts
         self.features.add(texts)
         self.lengths = [self.features.length(text) for text in texts]
 
     def epoch(self, order: str) -> list[Items]:
         """The steps of an epoch over all rows."""
         settings = FitSettings(batch_size=self.settings.batch_size, order=order, seed=1)
-        return list(LabelSampler(self.dataset.rows, {TASK: self.lengths}, settings))
+        return list(LabelSteps(self.rows, {TASK: self.lengths}, settings).of_epoch(0))
 
     def collate(self, *, chunked: bool) -> LabelCollate:
         """A step's rows as tensors."""
-        return LabelCollate(self.model, self.dataset, self.features, chunked=chunked)
+        return LabelCollate(self.model, self.rows, self.features, chunked=chunked)
 
     def padding(self) -> dict[str, float]:
         """Share of empty positions, per order and way of cutting; and if all were as the longest."""
@@ -95,7 +102,7 @@ class Bench:
 
     def sample(self, count: int) -> dict[str, list[Items]]:
         """Per order the steps that are timed, on the same rows."""
-        batches = sorted(self.epoch("length"), key=lambda step: max(self.lengths[row] for _, row in step))
+        batches = sorted(self.epoch("length"), key=lambda step: max(self.lengths[row] for _, row, _ in step))
         whole = [step for step in batches if len(step) == self.settings.batch_size]
         places = [round((n + 0.5) * len(whole) / count - 0.5) for n in range(count)]
         chosen = [whole[place] for place in places]
@@ -117,7 +124,7 @@ class Bench:
 
     def tokens(self, steps: Sequence[Items]) -> int:
         """Tokens of the texts of some steps, padding aside."""
-        return sum(self.lengths[row] for step in steps for _, row in step)
+        return sum(self.lengths[row] for step in steps for _, row, _ in step)
 
 
 def _positions(step: dict[str, Any]) -> tuple[int, int]:
@@ -125,7 +132,7 @@ def _positions(step: dict[str, Any]) -> tuple[int, int]:
     return sum(int(mask.sum()) for mask in masks), sum(mask.numel() for mask in masks)
 
 
-def _cut(rows: Sequence[tuple[str, int]], size: int) -> Iterator[Items]:
+def _cut(rows: Sequence[LabelItem], size: int) -> Iterator[Items]:
     for start in range(0, len(rows), size):
         yield list(rows[start : start + size])
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from likewise.kinds.parallel_task import ParallelTask, ParallelVectors
 from likewise.methods.multilingual import MeaningSplit, SplitLoss
-from likewise.training.parallel import ParallelTask, ParallelVectors
 
 WIDTH, LANGUAGES = 384, 12
 

@@ -16,6 +16,7 @@ import json
 import statistics
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -24,6 +25,7 @@ from likewise.data import load_corpus
 from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vectors import encode_texts
 from likewise.evaluation.metrics import spearman
+from likewise.kinds.pair_steps import pair_batches
 from likewise.methods.pairs import Objective, PairModel
 from likewise.records import Record, Relation
 from likewise.training.fit import fit
@@ -44,7 +46,8 @@ def train_likewise(
     )
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        fit(pair_model, records, settings=settings, run=Path(folder))
+        prepare = partial(pair_batches, pair_model, records, settings)
+        fit(pair_model, prepare, settings=settings, run=Path(folder))
         return time.perf_counter() - started, pair_model.encoder
 
 

@@ -19,12 +19,13 @@ from pathlib import Path
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
-from likewise.recipes.stages import load_stages
 
 from likewise.data import load
 from likewise.evaluation.crosslingual import PAIRS
 from likewise.kinds.context import RunContext
+from likewise.recipes.prepared import read_stages
 from likewise.recipes.reading import read_recipe
+from likewise.recipes.run import jobs_of
 
 GRID = Path(__file__).parent / "experiments" / "multilingual-grid.toml"
 BLOCK = 64
@@ -59,9 +60,10 @@ def wanted_texts() -> set[str]:
     base = tomllib.loads(GRID.read_text(encoding="utf8"))["base"]
     recipe = read_recipe("multilingual-paper", overrides=base)
     found: set[str] = set()
-    for stage in load_stages(recipe, context=RunContext()):
-        found |= {text for record in stage.all_records() for text in record.texts}
-        found |= {line for text in stage.parallel for side in (text.a, text.b) for line in side}
+    for data in read_stages(jobs_of(recipe, RunContext())):
+        rated = [data.rows.train, *(entry.records for entry in data.dev)]
+        found |= {text for records in rated for record in records for text in record.texts}
+        found |= {line for text in data.rows.parallel for side in (text.a, text.b) for line in side}
     for pair in PAIRS:
         found |= {text for record in load(f"stsb_multi_mt/{pair}_test") for text in record.texts}
     return found

@@ -82,7 +82,7 @@ def write_suite(path: Path, test: Path, relations: list[str]) -> Path:
 def write_experiment(folder: Path, train: Path, relations: list[str], encoder: str, suite: Path) -> Path:
     """Joint against single, three seeds each, with the recipe that step 2 ran."""
     from likewise.api import make_recipe
-    from likewise.recipes.infer import recipe_toml
+    from likewise.recipes.own import recipe_toml
 
     recipe, _ = make_recipe(str(train), relations=relations, encoder=encoder)
     (folder / "recipe.toml").write_text(recipe_toml(recipe), encoding="utf8")

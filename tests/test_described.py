@@ -19,11 +19,11 @@ from likewise.errors import RecipeError, UsageError
 from likewise.evaluation.metrics import spearman
 from likewise.folders import document_of
 from likewise.heads import Layers
+from likewise.kinds.pair_steps import PairCollate, RatedPairs
 from likewise.methods.described import DescribedHead
 from likewise.methods.pairs import Objective, PairModel
 from likewise.records import Record, Relation
 from likewise.registry import family_name
-from likewise.training.loader import Collate, PairDataset
 
 # Descriptions have words that no pair has: what they are read by can be told from what pairs are read by.
 ALIKE = Relation.graded("alike", 0, 4, description="red and blue")
@@ -48,8 +48,8 @@ def build(tiny_encoder, *objectives):
 
 
 def batch_of(model, records=RECORDS, active=("alike", "apart")):
-    dataset = PairDataset(records, model.objectives)
-    collate = Collate(dataset, TextFeatures(model.encoder), chunked=True)
+    rated = RatedPairs(records, model.objectives)
+    collate = PairCollate(rated, TextFeatures(model.encoder), chunked=True)
     return collate([(row, tuple(active), False) for row in range(len(records))])
 
 
@@ -153,8 +153,8 @@ def test_a_missing_rating_leaves_the_shared_head_to_the_other_relations(tiny_enc
     grads = []
     for active in (("alike", "apart"), ("alike",)):
         model = build(tiny_encoder, described(ALIKE), described(APART))
-        dataset = PairDataset([*holes, rated], model.objectives)
-        collate = Collate(dataset, TextFeatures(model.encoder), chunked=True)
+        pairs = RatedPairs([*holes, rated], model.objectives)
+        collate = PairCollate(pairs, TextFeatures(model.encoder), chunked=True)
         model(**collate([(row, active, False) for row in range(3)]))["loss"].backward()
         grads.append({name: p.grad for name, p in model.named_parameters() if p.grad is not None})
     assert grads[0].keys() == grads[1].keys()
@@ -481,7 +481,7 @@ def models(tmp_path_factory, tiny_encoder):
         (("raw", *NOUN, "0..1", "--mode", "zero"), "there is nothing to update"),
         (
             ("model", "--task", "alike", "--describe", "x", "--scale", "0..1", "--mode", "zero"),
-            "has a relation 'alike' already; choose another --task NAME",
+            "the model answers 'alike' already; choose another --task NAME",
         ),
         (("model", "new.csv", "--task", "noun", "--scale", "0..1"), 'what noun asks: --describe "'),
         (("model", "--task", "noun", "--describe", " ", "--scale", "0..1", "--mode", "zero"), "--describe"),

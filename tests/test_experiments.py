@@ -73,7 +73,7 @@ def test_experiment_runs_the_grid_on_dev_and_final_cells_on_test(files, tmp_path
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 4
     assert "p: Welch against MSE" in result.to_text()
     assert result.to_dict()["settings"][1]["interval"]["average"]
-    arrays = np.load(next((tmp_path / "out").glob("small-*.npz")), allow_pickle=False)
+    arrays = np.load(next((tmp_path / "out").glob("v2-small-*.npz")), allow_pickle=False)
     assert arrays["cosine/pairs"].shape == (40,)
 
 
@@ -168,7 +168,7 @@ def test_experiment_files_of_the_repository_build(file):
                 changes = {**plan.base, **start.set, **setting.set, **point}
                 recipe = read_recipe(setting.recipe or plan.recipe, overrides=changes)
                 for number, stage in enumerate(recipe.stage):
-                    assert stage.kind != "pairs" or build_objectives(recipe, number)
+                    assert stage.kind != "pairs" or build_objectives(recipe, number, stage.objective)
 
 
 def test_experiment_goes_on_past_a_failing_cell_and_names_it(files, tmp_path):

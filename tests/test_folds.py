@@ -11,7 +11,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from likewise.recipes.stages import load_stages
 
 import likewise
 from likewise.data.folds import fold_rows
@@ -20,7 +19,9 @@ from likewise.errors import DataError, RecipeError
 from likewise.experiments.plan import Plan
 from likewise.experiments.schema import read_experiment
 from likewise.kinds.context import RunContext
+from likewise.recipes.prepared import read_stages
 from likewise.recipes.reading import read_recipe
+from likewise.recipes.run import jobs_of
 from likewise.records import Record
 
 
@@ -136,12 +137,12 @@ def stage_of(tasks, **overrides):
     recipe = read_recipe(
         str(tasks / "tasks.toml"), overrides={f"stage.0.{k}": v for k, v in overrides.items()}
     )
-    return load_stages(recipe, context=RunContext())[0]
+    return read_stages(jobs_of(recipe, RunContext()))[0]
 
 
 def test_a_fold_replaces_the_dev_set_and_leaves_the_rest_to_training(tasks):
     whole = stage_of(tasks)
-    assert len(whole.train) == 79  # one text stands in the evaluation file
+    assert len(whole.rows.train) == 79  # one text stands in the evaluation file
     seen: list[str] = []
     for number in (1, 2, 3):
         data = stage_of(tasks, fold=[number, 3])
@@ -150,13 +151,14 @@ def test_a_fold_replaces_the_dev_set_and_leaves_the_rest_to_training(tasks):
             f"place.csv fold {number} of 3",
         ]
         held = [record.texts[0] for entry in data.dev for record in entry.records]
-        trained = [record.texts[0] for record in data.train]
+        trained = [record.texts[0] for record in data.rows.train]
         assert not set(held) & set(trained)
-        assert sorted(held + trained) == sorted(record.texts[0] for record in whole.train)
-        assert len(data.weights) == len(data.groups) == len(data.train)
-        assert {(g, w) for g, w in zip(data.groups, data.weights, strict=True)} == {(0, 2.0), (1, 1.0)}
+        assert sorted(held + trained) == sorted(record.texts[0] for record in whole.rows.train)
+        rows = data.rows
+        assert len(rows.weights) == len(rows.groups) == len(rows.train)
+        assert {(g, w) for g, w in zip(rows.groups, rows.weights, strict=True)} == {(0, 2.0), (1, 1.0)}
         seen += held
-    assert sorted(seen) == sorted(record.texts[0] for record in whole.train)
+    assert sorted(seen) == sorted(record.texts[0] for record in whole.rows.train)
 
 
 def test_the_dev_files_of_a_recipe_are_not_read_for_a_fold(tasks):
@@ -228,7 +230,7 @@ def test_a_grid_over_folds_has_a_cell_per_point_and_fold_and_the_best_mean_wins(
         for run in runs:
             for cell in run:
                 assert cell.recipe["stage"][0]["learning_rate"] == 1e-3
-                assert "fold" not in cell.recipe["stage"][0]
+                assert cell.recipe["stage"][0]["fold"] is None
                 assert len(cell.recipe["stage"][0]["dev"]) == (2 if cell.setting == "joint" else 1)
     tried = plan._grid
     assert {entry["folds"] for entry in tried} == {4}

@@ -12,27 +12,33 @@ import tomli_w
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from likewise.training.injection_steps import (
-    PhraseCollate,
-    PhraseRows,
-    PhraseSampler,
-    draw_within,
-    fitting,
-    phrase_accuracy,
-)
 from torch.nn import functional
 
 import likewise
 from likewise.data.links import Link, LinkedPair, read_links, split_at_blanks, write_links
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError, RecipeError, UsageError
+from likewise.kinds.base import Shared
+from likewise.kinds.context import RunContext
+from likewise.kinds.inject import InjectRunner
+from likewise.kinds.inject_steps import (
+    PhraseCollate,
+    PhraseRows,
+    PhraseSteps,
+    draw_within,
+    fitting,
+    idle_phrases,
+    phrase_accuracy,
+)
 from likewise.methods.injection import PARAPHRASE, RANDOM, WITHIN, InjectionModel, pair_features, pool_spans
 from likewise.phrases.aligner import Aligner
 from likewise.phrases.joined import Joiner
 from likewise.phrases.linking import link_pairs
 from likewise.phrases.parsing import phraser
 from likewise.recipes.reading import read_recipe
+from likewise.recipes.run import jobs_of
 from likewise.schema.recipe import parse_recipe
+from likewise.training.sampler import Batches, Share, StepSampler
 from likewise.training.settings import FitSettings
 from tests.conftest import WORDS, follow_card
 
@@ -97,7 +103,7 @@ def test_spans_of_the_second_text_are_found_behind_the_first(joiner, encoder):
     [pieces] = joiner.pairs([pair])
     rows = PhraseRows([pieces], seed=1)
     model = InjectionModel(encoder)
-    batch = PhraseCollate(rows, joiner, model)([(0, 0, False)])
+    batch = PhraseCollate(rows, joiner, model)([(0, 0, False, False)])
     ids = batch["inputs"]["input_ids"][0].tolist()
     tokens = encoder.tokenizer.convert_ids_to_tokens(ids)
     sizes = batch["spans"]["b_sizes"].tolist()
@@ -109,7 +115,7 @@ def test_spans_of_the_second_text_are_found_behind_the_first(joiner, encoder):
 def test_spans_lie_in_their_own_row_when_texts_are_encoded_apart(joiner, encoder):
     pairs = joiner.pairs(corpus()[:3])
     batch = PhraseCollate(PhraseRows(pairs, 1), joiner, InjectionModel(encoder, two_tower=True))(
-        [(0, row, False) for row in range(3)]
+        [(0, row, False, False) for row in range(3)]
     )
     flat = batch["inputs"]["input_ids"].reshape(-1)
     assert len(batch["inputs"]["input_ids"]) == 6
@@ -147,7 +153,7 @@ def test_classes_are_counted_as_configured(joiner):
     pairs = joiner.pairs(corpus())
     rows = PhraseRows(pairs, seed=3)
     for row in (0, 7):
-        own, other = rows.draw((0, row, False)), rows.draw((0, row, True))
+        own, other = rows.draw((0, row, False, False)), rows.draw((0, row, True, False))
         assert Counter(own.labels.tolist()) == {PARAPHRASE: 3, WITHIN: 3}
         assert own.paraphrase
         assert not other.paraphrase
@@ -161,7 +167,11 @@ def test_draws_depend_on_seed_epoch_and_pair_alone(joiner):
 
     def drawn(seed, epoch):
         rows = PhraseRows(pairs, seed)
-        return [rows.draw((epoch, row, side)).phrases.tolist() for row in range(20) for side in (False, True)]
+        return [
+            rows.draw((epoch, row, side, False)).phrases.tolist()
+            for row in range(20)
+            for side in (False, True)
+        ]
 
     assert drawn(1, 0) == drawn(1, 0)
     assert drawn(1, 0) != drawn(1, 1)
@@ -171,25 +181,42 @@ def test_draws_depend_on_seed_epoch_and_pair_alone(joiner):
 def test_an_epoch_shows_every_pair_and_once_with_another_text(joiner):
     pairs = joiner.pairs(corpus())
     for random, times in ((True, 2), (False, 1)):
-        sampler = PhraseSampler(pairs, FitSettings(batch_size=7), random=random)
-        shown = [(row, other) for batch in sampler for _, row, other in batch]
+        steps = PhraseSteps(pairs, FitSettings(batch_size=7), random=random)
+        shown = [(row, other) for batch in steps.of_epoch(0) for _, row, other, _ in batch]
+        assert len(list(steps.of_epoch(0))) == steps.count()
         assert len(shown) == len(set(shown)) == times * len(pairs)
+
+
+def shares(batches, world):
+    """The steps of the first epoch as each of so many processes takes them."""
+    return [list(StepSampler(batches, Share(rank, world, chunked=True))) for rank in range(world)]
 
 
 def test_two_processes_share_every_batch(joiner):
     pairs = joiner.pairs(corpus())
-    alone = list(PhraseSampler(pairs, FitSettings(batch_size=8), random=True))
-    parts = [
-        list(PhraseSampler(pairs, FitSettings(batch_size=8), random=True, rank=r, world=2)) for r in (0, 1)
-    ]
-    for whole, first, second in zip(alone, *parts, strict=True):
+    steps = PhraseSteps(pairs, FitSettings(batch_size=8), random=True)
+    batches = Batches(len(pairs), steps.count(), steps.of_epoch, dict, idle_phrases)
+    [alone] = shares(batches, 1)
+    assert alone == list(steps.of_epoch(0))
+    for whole, first, second in zip(alone, *shares(batches, 2), strict=True):
+        assert first
+        assert second
         assert sorted(first + second) == sorted(whole)
+
+
+def test_a_process_without_a_pair_of_a_batch_computes_one_marked_as_idle(joiner, encoder):
+    pairs = joiner.pairs(corpus()[:1])
+    steps = PhraseSteps(pairs, FitSettings(batch_size=8), random=False)
+    batches = Batches(1, steps.count(), steps.of_epoch, dict, idle_phrases)
+    assert shares(batches, 2) == [[[(0, 0, False, False)]], [[(0, 0, False, True)]]]
+    collate = PhraseCollate(PhraseRows(pairs, 1), joiner, InjectionModel(encoder))
+    assert [collate([(0, 0, False, idle)])["idle"] for idle in (False, True)] == [False, True]
 
 
 def test_no_random_text_where_all_pairs_share_one(joiner):
     pairs = joiner.pairs([linked("a dog", "the dog", (0, 1, 0, 1)), linked("a dog", "one dog", (0, 1, 0, 1))])
     with pytest.raises(DataError, match="no random pair"):
-        PhraseRows(pairs, 1).draw((0, 0, True))
+        PhraseRows(pairs, 1).draw((0, 0, True, False))
 
 
 @pytest.mark.parametrize("how", ["max", "mean"])
@@ -209,7 +236,9 @@ def test_pooling_is_that_of_each_span(how):
 def test_loss_is_the_sum_of_two_mean_cross_entropies(joiner, encoder, features):
     model = InjectionModel(encoder, features=features).eval()
     rows = PhraseRows(joiner.pairs(corpus()), 1)
-    batch = PhraseCollate(rows, joiner, model)([(0, 0, False), (0, 1, True), (0, 2, False)])
+    batch = PhraseCollate(rows, joiner, model)(
+        [(0, 0, False, False), (0, 1, True, False), (0, 2, False, False)]
+    )
     found = model(**batch)
     phrases = functional.cross_entropy(found["phrases"], batch["phrase_labels"])
     sentences = functional.cross_entropy(found["sentences"], batch["sentence_labels"])
@@ -223,7 +252,7 @@ def test_two_towers_are_held_where_they_were_but_for_paraphrases(joiner, encoder
     """A text may come nearer to its paraphrase; all other cosines are counted, of a random pair too."""
     model = InjectionModel(encoder, two_tower=True).eval()
     rows = PhraseRows(joiner.pairs(corpus()), 1)
-    batch = PhraseCollate(rows, joiner, model)([(0, 0, False), (0, 1, True)])
+    batch = PhraseCollate(rows, joiner, model)([(0, 0, False, False), (0, 1, True, False)])
     free = model(**batch)["loss"]
     model.anchor = 2.0
     before = functional.normalize(torch.randn(4, 32), dim=-1)
@@ -249,7 +278,9 @@ def test_cosine_features_start_as_even_odds_at_a_half(encoder):
 def test_cosine_features_tell_paraphrases_from_all_others(joiner, encoder):
     model = InjectionModel(encoder, two_tower=True, features="cosine").eval()
     rows = PhraseRows(joiner.pairs(corpus()), 1)
-    batch = PhraseCollate(rows, joiner, model)([(0, 0, False), (0, 1, True), (0, 2, False)])
+    batch = PhraseCollate(rows, joiner, model)(
+        [(0, 0, False, False), (0, 1, True, False), (0, 2, False, False)]
+    )
     found = model(**batch)
     assert set(batch["phrase_labels"].tolist()) == {PARAPHRASE, RANDOM, WITHIN}
     wanted = functional.cross_entropy(found["phrases"], (batch["phrase_labels"] != PARAPHRASE).long())
@@ -260,7 +291,7 @@ def test_cosine_features_tell_paraphrases_from_all_others(joiner, encoder):
 def test_elaborate_features_of_one_phrase_pair_by_hand(joiner, encoder):
     model = InjectionModel(encoder).eval()
     pair = linked("the dogs plays", "a cat sings", (0, 2, 0, 2))
-    batch = PhraseCollate(PhraseRows(joiner.pairs([pair]), 1), joiner, model)([(0, 0, False)])
+    batch = PhraseCollate(PhraseRows(joiner.pairs([pair]), 1), joiner, model)([(0, 0, False, False)])
     states = encoder[0].auto_model(**batch["inputs"]).last_hidden_state[0]
     # [CLS] the dog ##s play ##s [SEP] a cat sing ##s [SEP]
     tokens = encoder.tokenizer.convert_ids_to_tokens(batch["inputs"]["input_ids"][0].tolist())
@@ -305,7 +336,7 @@ def test_long_pairs_are_left_out_and_long_random_ones_cut(joiner, encoder):
     model = InjectionModel(encoder, max_length=longest)
     collate = PhraseCollate(PhraseRows(pairs, 1), joiner, model)
     model.max_length = collate._max_length = 14
-    batch = collate([(0, row, True) for row in range(len(pairs))])
+    batch = collate([(0, row, True, False) for row in range(len(pairs))])
     assert batch["inputs"]["input_ids"].shape[1] <= max(14, joiner.markers + max(len(p.a.ids) for p in pairs))
     flat = batch["inputs"]["attention_mask"].reshape(-1)
     assert flat[batch["spans"]["b"]].all()
@@ -554,13 +585,11 @@ def test_a_run_that_died_goes_on_with_the_same_draws(tiny_encoder, tmp_path, two
 
 @pytest.mark.realdata
 def test_shipped_data_holds_no_sentence_of_a_downstream_corpus(data_dir):
-    from likewise.recipes.injection import load_paraphrases
-
-    stage = read_recipe("paraphrase-injection").stage[0]
-    pairs, lines = load_paraphrases(stage, data_dir=data_dir, tell=lambda line: None)
-    assert len(pairs) == 80_843
-    assert lines[0].startswith("leak filter: 39,271 of 39,324 tatoeba_paraphrases/train pairs kept")
-    assert len(lines) == 6
+    [job] = jobs_of(read_recipe("paraphrase-injection"), RunContext(data_dir=data_dir))
+    data = InjectRunner().read(job, Shared())
+    assert len(data.rows) == 80_843
+    assert data.notes[0].startswith("leak filter: 39,271 of 39,324 tatoeba_paraphrases/train pairs kept")
+    assert len(data.notes) == 6
 
 
 ODD = [
@@ -583,7 +612,7 @@ def test_odd_texts_are_taught_or_left_without_phrases(encoder, joiner, a):
     rows = PhraseRows(joiner.pairs(found), seed=1)
     model = InjectionModel(encoder)
     collate = PhraseCollate(rows, joiner, model)
-    batch = collate([(0, row, False) for row in range(len(found))])
+    batch = collate([(0, row, False, False) for row in range(len(found))])
     assert torch.isfinite(model(**batch)["loss"])
     for pair in rows.pairs:
         for text in (pair.a, pair.b):

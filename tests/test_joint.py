@@ -19,8 +19,12 @@ from likewise.data import open_table
 from likewise.errors import DataError, ModelError, RecipeError, UnknownNameError, UsageError
 from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
+from likewise.kinds.context import RunContext
 from likewise.methods.joint import load_joint
 from likewise.predict import JointPredictor
+from likewise.recipes.prepared import read_stages
+from likewise.recipes.reading import read_recipe
+from likewise.recipes.run import jobs_of
 from likewise.records import Relation
 from tests.conftest import follow_card
 
@@ -504,29 +508,19 @@ def test_an_own_table_of_several_ratings_is_asked_which(tiny_encoder, tmp_path):
 @pytest.mark.realdata
 @pytest.mark.parametrize(("relation", "kept"), [("mrpc", "3,656 of 3,668"), ("stsb", "5,732 of 5,749")])
 def test_shipped_rows_are_filtered_against_their_own_test_set(data_dir, relation, kept):
-    from likewise.recipes.stages import load_stages
-
-    from likewise.kinds.context import RunContext
-    from likewise.recipes.reading import read_recipe
-
     recipe = read_recipe("finetune", overrides={"stage.0.relation": relation})
-    [data] = load_stages(recipe, context=RunContext(data_dir=data_dir))
-    assert data.leakage[0].startswith(f"leak filter: {kept} {relation}/train rows kept")
+    [data] = read_stages(jobs_of(recipe, RunContext(data_dir=data_dir)))
+    assert data.notes[0].startswith(f"leak filter: {kept} {relation}/train rows kept")
 
 
 @pytest.mark.realdata
 @pytest.mark.parametrize(("source", "texts"), [("mrpc/dev", 2), ("cola/dev_in_domain", 1)])
 def test_a_named_corpus_is_an_own_table_too(data_dir, monkeypatch, source, texts):
-    from likewise.recipes.stages import load_stages
-
-    from likewise.api import make_recipe
-    from likewise.kinds.context import RunContext
-
     monkeypatch.setenv("LIKEWISE_DATA", str(data_dir))
     recipe, tables = make_recipe("finetune", data=source)
-    [data] = load_stages(recipe, context=RunContext(tables=tables))
-    assert {len(record.texts) for record in data.train} == {texts}
-    assert data.train[0].values[next(iter(recipe.relation))] is not None
+    [data] = read_stages(jobs_of(recipe, RunContext(tables=tables)))
+    assert {len(record.texts) for record in data.rows.train} == {texts}
+    assert data.rows.train[0].values[next(iter(recipe.relation))] is not None
 
 
 def test_a_new_head_is_not_reported_as_missing(tiny_encoder):

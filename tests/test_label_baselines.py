@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from likewise.recipes.stages import load_stages
-from likewise.recipes.starting import start_encoder
 from sentence_transformers import SentenceTransformer
 
 import likewise
@@ -21,7 +19,10 @@ from likewise.errors import DataError, MissingExtraError, RecipeError
 from likewise.experiments.plan import Plan
 from likewise.experiments.schema import read_experiment
 from likewise.kinds.context import RunContext
+from likewise.kinds.starting import start_encoder
+from likewise.recipes.prepared import read_stages
 from likewise.recipes.reading import read_recipe
+from likewise.recipes.run import jobs_of
 
 ROOT = Path(__file__).resolve().parents[1]
 ANIMALS, TOOLS = ["dog", "cat", "cow", "horse"], ["saw", "drill", "hammer", "chisel"]
@@ -115,7 +116,7 @@ def learnt(tasks, **changes):
     pytest.importorskip("gensim")
     overrides = {"encoder": {**WORD2VEC, "word2vec": {**WORD2VEC["word2vec"], **changes}}}
     recipe = read_recipe(str(tasks / "tasks.toml"), overrides=overrides)
-    return start_encoder(recipe, load_stages(recipe, context=RunContext()), RunContext(device="cpu"))
+    return start_encoder(recipe, read_stages(jobs_of(recipe, RunContext())), RunContext(device="cpu"))
 
 
 def known_words(encoder):
@@ -127,7 +128,7 @@ def test_word2vec_learns_from_training_texts_and_knows_every_word_of_a_label(tas
     pytest.importorskip("gensim")
     recipe = read_recipe(str(tasks / "tasks.toml"), overrides={"encoder": WORD2VEC})
     context = RunContext(device="cpu", tell=told.append)
-    encoder = start_encoder(recipe, load_stages(recipe, context=context), context)
+    encoder = start_encoder(recipe, read_stages(jobs_of(recipe, context)), context)
     words = known_words(encoder)
     assert {"a", "living", "quadruped", *ANIMALS, *TOOLS} <= set(words)
     assert "zzz" not in words  # it stands in dev texts alone
@@ -279,7 +280,7 @@ def test_the_baselines_stand_in_the_experiment_files(scenario):
     )
     assert all(recipe["stage"][0]["matcher"] == "one-hot" for recipe in bags)
     learnt = [cell.recipe["encoder"] for cell in cells if cell.setting == "Model-I, word2vec"]
-    assert all("vectors" not in encoder and "word2vec" in encoder for encoder in learnt)
+    assert all(not encoder["vectors"] and encoder["word2vec"] is not None for encoder in learnt)
     assert len(learnt) == 3
 
 

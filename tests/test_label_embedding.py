@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import tomli_w
 import torch
-from likewise.training.label_steps import take_turns
 
 import likewise
 from likewise.encoders.sentence import load_encoder
@@ -20,9 +19,13 @@ from likewise.errors import DataError, LikewiseError, ModelError, RecipeError, U
 from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
 from likewise.kinds.building import build_encoder, build_relations
+from likewise.kinds.context import RunContext
+from likewise.kinds.label_steps import take_turns
+from likewise.kinds.labels import LabelsRunner
 from likewise.matchers import MATCHERS, make_matcher
 from likewise.methods.label_embedding import LabelModel, label_loss, label_vectors, shorten
 from likewise.recipes.reading import read_recipe
+from likewise.recipes.run import jobs_of
 from likewise.records import Relation
 from likewise.schema.parts import EncoderSpec
 from likewise.schema.recipe import parse_recipe
@@ -240,7 +243,7 @@ def test_bce_gives_each_label_its_own_probability(tasks):
 def test_a_run_that_died_goes_on_as_if_nothing_had_happened(tasks, monkeypatch):
     whole = train(tasks, "whole")
     monkeypatch.setattr(
-        "likewise.recipes.labels.stage_report", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        "likewise.kinds.labels.stage_report", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
     )
     with pytest.raises(KeyboardInterrupt):
         train(tasks, "torn")
@@ -290,7 +293,9 @@ def test_bad_tasks_are_refused(tiny_encoder, tasks):
         train(tasks, "model", overrides={"relation.mood.texts": {"nice": "nice"}})
     data = [{"source": "x"}]
     mixed = [{"data": data, "objective": [{"relation": "mood"}]}, {"kind": "labels", "data": data}]
-    with pytest.raises(RecipeError, match="stand alone"):
+    with pytest.raises(
+        RecipeError, match="labels stands alone or follows labels: train the encoder by another recipe first"
+    ):
         train(tasks, "model", overrides={"stage": mixed})
     (tasks / "mood-train.csv").write_text("text,mood\nthe man,praise\na woman,praise\n")
     with pytest.raises(DataError, match="all 2 training texts are 'praise'"):
@@ -518,7 +523,7 @@ def test_cold_update_trains_all_tasks_again(trained, here):
 
 def test_updates_that_cannot_be_made_change_nothing(trained, here, tiny_encoder):
     for arguments, reason in (
-        (("model", "speed.csv", "--task", "mood"), "has a task 'mood' already"),
+        (("model", "speed.csv", "--task", "mood"), "answers 'mood' already; choose another --task"),
         ((str(tiny_encoder), "speed.csv", "--task", "speed"), "nothing to update"),
         (("model", "speed.csv", "--task", "tempo"), "tempo"),
         (("model", "speed.csv", "--task", "speed", "--mode", "warm"), "is not one of zero, hot, cold"),
@@ -624,11 +629,17 @@ def test_a_task_that_cannot_come_later_is_named(tasks, comparison, add, said):
 
 
 def test_a_rehearsed_update_of_a_sentence_encoder_is_gentle():
-    from likewise.recipes.update import _gentle
+    [job] = jobs_of(read_recipe("labels-domain"), RunContext())
+    [lstm] = jobs_of(read_recipe("labels-domain-lstm"), RunContext())
 
-    recipe, lstm = read_recipe("labels-domain"), read_recipe("labels-domain-lstm")
-    slower = _gentle(recipe, {}).stage[-1]
-    assert slower.learning_rate == pytest.approx(recipe.stage[-1].learning_rate / 5)
+    def settings(job, *fixed, rehearsed=True):
+        return LabelsRunner().settings_for(job, 1000, rehearsed=rehearsed, fixed=fixed)
+
+    slower = settings(job)
+    assert slower.learning_rate == pytest.approx(job.stage.learning_rate / 5)
     assert slower.average == 0.99
-    assert _gentle(recipe, {"learning_rate": 1e-4}) is recipe
-    assert _gentle(lstm, {}) is lstm
+    assert settings(job, "learning_rate") is job.stage
+    assert settings(job, "average") is job.stage
+    assert settings(job, "epochs") == slower
+    assert settings(job, rehearsed=False) is job.stage
+    assert settings(lstm) is lstm.stage

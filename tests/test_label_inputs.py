@@ -16,10 +16,10 @@ from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vocabulary import find_vocabulary
 from likewise.encoders.words import average_encoder
 from likewise.errors import UsageError
+from likewise.kinds.label_steps import LabelCollate, LabelSteps, rows_by_task
 from likewise.methods.label_embedding import LabelModel
 from likewise.methods.label_texts import find_label_faults
 from likewise.records import Record, Relation
-from likewise.training.label_steps import LabelCollate, LabelDataset, LabelSampler, rows_by_task
 from likewise.training.settings import FitSettings
 
 PACE = {"fast": ["runs", "plays soccer"], "slow": ["sleeps", "reads a book"]}
@@ -279,7 +279,7 @@ def test_an_empty_text_on_the_command_line_is_refused_as_by_score(trained, refus
 def test_an_update_that_cannot_be_made_says_why(trained, refuse, mode):
     end = ("--mode", mode, "--output", "new", "--device", "cpu")
     said = refuse("update", "model", "pace.csv", "--task", "pace", *end)
-    assert "has a task 'pace' already; choose another --task" in said
+    assert "the model answers 'pace' already; choose another --task NAME" in said
     (trained / "one.csv").write_text("text,tone\n" + "the man,fast\n" * 20)
     said = refuse("update", "model", "one.csv", "--task", "tone", *end, code=1)
     assert "only the label 'fast', expected two or more" in said
@@ -309,7 +309,7 @@ def test_an_update_refuses_labels_without_a_known_word(folder, here, refuse, tin
     code, said = here("update", "model", "age.csv", "--labels", "old, zzz = the street", *end)
     assert (code == 0) == (mode == "cold"), said
     if mode == "cold":
-        new = likewise.load_classifier(folder / "new", device="cpu").tasks[1]
+        new = likewise.load_classifier(folder / "new", device="cpu").relations[1]
         assert (new.labels, new.label_texts) == (("old", "zzz"), (("old",), ("the street",)))
     else:
         assert "label 'old' has no word" in said
@@ -329,13 +329,13 @@ def test_models_without_a_matcher_cannot_be_given_a_task(
     assert code == 0, said
     end = ("age.csv", "--task", "age", "--output", "new", "--device", "cpu")
     said = refuse("update", "fixed", *end)
-    assert "fixed has a fixed layer per task and reads no labels" in said
-    assert "pairs has one head per relation" in refuse("update", "pairs", *end)
+    assert "has a fixed layer per task and reads no labels; train it with a matcher" in said
     said = refuse("classify", "the man", "--model", "pairs", "--labels", "old, new", code=1)
     assert "has no matcher for labels" in said
     said = refuse("update", str(tiny_encoder), *end, code=1)
     assert "there is nothing to update" in said
     assert "likewise train" in said
+    assert "has one head per relation" in refuse("update", "pairs", *end)
 
 
 def test_rows_that_nothing_can_be_learnt_from_leave_no_run_behind(folder, refuse, encoder):
@@ -422,17 +422,17 @@ def test_a_step_is_never_padded_beyond_its_own_longest_text(tiny_vectors, tiny_e
         )
         for n in range(160)
     ]
-    dataset, features = LabelDataset(rows_by_task(records, [task])), TextFeatures(encoder)
-    lengths = [features.length(text) for text in dataset.rows["pace"].texts]
+    rows, features = rows_by_task(records, [task]), TextFeatures(encoder)
+    lengths = [features.length(text) for text in rows["pace"].texts]
     settings = FitSettings(batch_size=8, order=order)
-    sampler = LabelSampler(dataset.rows, {"pace": lengths}, settings)
-    collate = LabelCollate(LabelModel(encoder, [task]), dataset, features, chunked=chunked)
+    steps = LabelSteps(rows, {"pace": lengths}, settings)
+    collate = LabelCollate(LabelModel(encoder, [task]), rows, features, chunked=chunked)
     widths, seen = [], 0
-    for items in sampler:
+    for items in steps.of_epoch(0):
         step = collate(items)
         assert len(step["rows"]) == len(items)
         assert max(chunk["input_ids"].shape[1] for chunk in step["chunks"]) == max(
-            lengths[n] for _, n in items
+            lengths[n] for _, n, _ in items
         )
         for chunk in step["chunks"]:
             assert int(chunk["attention_mask"].sum(1).max()) == chunk["input_ids"].shape[1]

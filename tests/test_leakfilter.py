@@ -6,10 +6,15 @@ import json
 
 import pytest
 
-from likewise.data import text_key
+from likewise.data import catalogue, text_key
+from likewise.data.catalogue import Corpus, Split, find_corpus, is_parallel_corpus
 from likewise.data.paraphrases import read_paraphrases, without_texts
 from likewise.errors import UsageError
-from likewise.kinds.leaks import evaluation_sets, parallel_keys, side_keys, sides_line
+from likewise.kinds.context import RunContext
+from likewise.kinds.leaks import SideFilter, evaluation_sets, leak_line, side_keys
+from likewise.recipes.prepared import read_stages
+from likewise.recipes.run import jobs_of
+from likewise.schema.recipe import parse_recipe
 
 FILES = {
     "rte/train.tsv": "index\tsentence1\tsentence2\tlabel\n0\tA hut.\tA shed.\tentailment\n",
@@ -24,6 +29,9 @@ FILES = {
     "own.csv": "text_a,text_b\nOne.,Two.\n",
     "single.csv": "text,label\nThree.,x\n",
 }
+
+
+PARALLEL = find_corpus("tatoeba_laser").kind
 
 
 def keys(*texts):
@@ -57,8 +65,6 @@ def test_side_keys_of_files(folder):
 
 
 def test_side_keys_of_paraphrases_hold_those_that_reading_drops(folder, monkeypatch):
-    from likewise.data.catalogue import Split, find_corpus
-
     monkeypatch.setitem(
         find_corpus("asset").splits, "test", Split("test", "simple_wikipedia/asset.test.jsonl", 1)
     )
@@ -89,15 +95,59 @@ def test_filter_by_pair_still_wants_a_split(folder):
         evaluation_sets(["rte"], data_dir=folder)
 
 
-def test_filter_line_says_what_was_kept():
-    assert sides_line("tatoeba_paraphrases/train", kept=36112, total=40000, against=["mrpc", "stsb"]) == (
+def test_filter_line_says_what_was_kept(folder):
+    found = leak_line(
+        "tatoeba_paraphrases/train",
+        kept=36112,
+        total=40000,
+        others="have a side in mrpc, stsb",
+        rows="pairs",
+    )
+    assert found == (
         "leak filter: 36,112 of 40,000 tatoeba_paraphrases/train pairs kept, others have a side in mrpc, stsb"
     )
+    pairs = read_paraphrases([("A hut.", "A cabin."), ("A hill.", "A mound.")])
+    for allow, kept, line in (
+        (False, 1, "leak filter: 1 of 2 mine pairs kept, others have a side in rte, cola"),
+        (True, 2, "LEAK LET IN: 1 of 2 mine pairs have a side in rte, cola"),
+    ):
+        notes: list[str] = []
+        leaks = SideFilter(["rte", "cola"], allow=allow, data_dir=folder)
+        assert len(leaks.paraphrases("mine", pairs, notes)) == kept
+        assert notes == [line]
+
+
+def test_translations_are_filtered_against_parallel_sets_alone(folder, monkeypatch):
+    """One row has a side in the parallel set, one in a set of rated pairs: the second one stays."""
+    split = Split("de-en_test", "retrieval/de-en.tsv", 1, language="de-en")
+    corpus = Corpus("retrieval", "Retrieval", "CC0", "nobody", (), (), {split.name: split}, kind=PARALLEL)
+    known = {**catalogue._catalogue(), "retrieval": corpus}
+    monkeypatch.setattr(catalogue, "_catalogue", lambda: known)
+    (folder / "retrieval").mkdir()
+    (folder / "retrieval" / "de-en.tsv").write_text("de\ten\nEin See.\tThe lake.\n", encoding="utf-8")
+    (folder / "mine.tsv").write_text(
+        "en\tde\nThe lake!\tDer See.\nA hut.\tEine Hütte.\nA hill.\tEin Hügel.\n", encoding="utf-8"
+    )
+    against = ["retrieval/de-en_test", "rte/train"]
+    assert [is_parallel_corpus(name) for name in against] == [True, False]
+    stage = {
+        "kind": "parallel",
+        "parallel": [{"source": str(folder / "mine.tsv"), "languages": ["en", "de"]}],
+        "filter_against": against,
+    }
+    recipe = parse_recipe({"name": "x", "relation": {"similarity": {}}, "stage": [stage]}, "x")
+    [data] = read_stages(jobs_of(recipe, RunContext(data_dir=folder)))
+    [text] = data.rows.parallel
+    assert list(text) == [("A hut.", "Eine Hütte."), ("A hill.", "Ein Hügel.")]
+    [line] = [line for line in data.notes if line.startswith("leak filter")]
+    assert line.endswith("rows kept, others have a side in retrieval/de-en_test")
+    assert "2 of 3 " in line
 
 
 @pytest.mark.realdata
-def test_parallel_keys_take_parallel_sets_alone(data_dir):
-    found = parallel_keys(["tatoeba_laser/de-en_test", "stsb/test"], data_dir=data_dir)
+def test_keys_of_the_parallel_sets_among_others(data_dir):
+    against = ["tatoeba_laser/de-en_test", "stsb/test"]
+    found = side_keys([name for name in against if is_parallel_corpus(name)], data_dir=data_dir)
     assert found == side_keys(["tatoeba_laser/de-en_test"], data_dir=data_dir)
     assert 1_000 < len(found) <= 2_000
 

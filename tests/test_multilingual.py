@@ -12,10 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from likewise.recipes.frozen import language_means
-from likewise.recipes.stages import load_stages
-from likewise.training.parallel import ParallelTask, ParallelVectors, _same_in_batch, balanced_rows
-from likewise.training.rated import RatedTask, RatedVectors
 from safetensors.numpy import load_file
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
@@ -27,9 +23,12 @@ from likewise.data.opened import watching
 from likewise.data.parallel import read_parallel
 from likewise.errors import DataError, LikewiseError, RecipeError
 from likewise.experiments import experiment
+from likewise.kinds.frozen import RefineRunner, language_means
+from likewise.kinds.parallel_task import ParallelTask, ParallelVectors, _same_in_batch, balanced_rows
+from likewise.kinds.rated_task import RatedTask, RatedVectors
 from likewise.losses import make_loss
 from likewise.methods.multilingual import PAPER_WEIGHTS, CosineMap, MeaningSplit, SplitLoss, SplitSides
-from likewise.recipes import pairs, prepared
+from likewise.recipes import prepared
 from likewise.recipes import run as running
 from likewise.recipes.reading import named_document, read_recipe, recipe_from
 
@@ -303,7 +302,7 @@ def test_a_second_run_neither_reads_the_files_nor_opens_the_encoder_before_it_tr
     monkeypatch.setattr(prepared, "WORTH_SECONDS", 0.0)
     told: list[list[str]] = [[], []]
     first = train(world, "one", tell=told[0].append)
-    monkeypatch.setattr(prepared, "load_stages", None)  # would fail if it were called
+    monkeypatch.setattr(prepared, "read_stages", None)  # would fail if it were called
     monkeypatch.setattr(running, "start_encoder", None)
     with pytest.raises(TypeError):  # at the end, to be saved
         train(world, "two", tell=told[1].append)
@@ -377,15 +376,15 @@ set = {{ "stage.1.convolution" = 3 }}
 
 def test_a_run_that_died_goes_on_as_if_nothing_had_happened(world, monkeypatch):
     train(world, "whole")
-    real = pairs.run_refine
+    real = RefineRunner.learn
 
     def die(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pairs, "run_refine", die)
+    monkeypatch.setattr(RefineRunner, "learn", die)
     with pytest.raises(KeyboardInterrupt):
         train(world, "torn")
-    monkeypatch.setattr(pairs, "run_refine", real)
+    monkeypatch.setattr(RefineRunner, "learn", real)
     # As if the first stage had died in its last epoch: its newest checkpoint is what is left.
     stage = world / "torn.run" / "stage-0"
     (stage / "done.json").unlink()
@@ -468,7 +467,9 @@ data = [{{ source = "{world / "rated.csv"}" }}]
 objective = [{{ relation = "similarity" }}]
 """
     (world / "recipe.toml").write_text(head + f"[[stage]]{pairs}[[stage]]{first}")
-    with pytest.raises(RecipeError, match=r"stage\.1\.kind: parallel learns on vectors of a frozen encoder"):
+    with pytest.raises(
+        RecipeError, match=r"stage\.1\.kind: .* parallel learns on vectors of a frozen encoder"
+    ):
         train(world, "model")
 
 
@@ -602,13 +603,13 @@ def test_translations_are_filtered_against_a_retrieval_test(data_dir):
     first = {"stage.0.parallel": [{"source": "tatoeba/en-ar_train", "limit": 10_000}], "stage.0.dev": []}
     recipe = read_recipe("multilingual", overrides={**first, "stage.0.filter_against": ["tatoeba_laser"]})
     recipe = recipe.model_copy(update={"stage": recipe.stage[:1]})
-    [data] = load_stages(recipe, context=running.RunContext(data_dir=data_dir))
+    [data] = prepared.read_stages(running.jobs_of(recipe, running.RunContext(data_dir=data_dir)))
     test = read_parallel("tatoeba_laser/ar-en_test", data_dir=data_dir)
     keys = {text_key(line) for line in (*test.a, *test.b)}
-    assert not any(text_key(line) in keys for text in data.parallel for line in (*text.a, *text.b))
-    [line] = [line for line in data.leakage if line.startswith("leak filter")]
+    assert not any(text_key(line) in keys for text in data.rows.parallel for line in (*text.a, *text.b))
+    [line] = [line for line in data.notes if line.startswith("leak filter")]
     assert "of 10,000 tatoeba/en-ar_train" in line or "others have a side in tatoeba_laser" in line
-    assert len(data.parallel[0]) < 9_800
+    assert len(data.rows.parallel[0]) < 9_800
 
 
 @pytest.mark.realdata

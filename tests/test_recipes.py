@@ -146,9 +146,13 @@ def test_recipe_objectives_are_checked_by_name(path, value, message, tiny_encode
     document = shipped_document("similarity")
     document["stage"][0]["objective"] = [{"relation": "similarity", "head": "cosine", "loss": "mse"}]
     set_value(document, path, value)
-    with pytest.raises(RecipeError) as caught:
+
+    def build():
         recipe = recipe_from(document, "mine.toml")
         build_objectives(recipe, 0, recipe.stage[0].objective)
+
+    with pytest.raises(RecipeError) as caught:
+        build()
     assert message in str(caught.value)
 
 
@@ -206,13 +210,34 @@ def test_inferred_recipe_for_one_graded_column_follows_the_similarity_recipe(tin
     assert recipe.stage[0].learning_rate == shipped.stage[0].learning_rate
 
 
-def test_data_override_maps_a_single_rating_column(tmp_path, tiny_encoder):
+@pytest.fixture
+def scored(tmp_path):
+    """Forty pairs with one rating, 0..1, by a name that no shipped recipe knows."""
     rows = "\n".join(f"the dog {i},a cat {i},{i / 40}" for i in range(40))
     (tmp_path / "mine.csv").write_text(f"sentence1,sentence2,score\n{rows}\n", encoding="utf8")
+    return str(tmp_path / "mine.csv")
+
+
+def test_data_override_learns_a_single_rating_column_as_the_recipe_learns_its_own(scored, tiny_encoder):
     told = []
-    recipe, tables = make_recipe("similarity", data=str(tmp_path / "mine.csv"), encoder=str(tiny_encoder))
-    dry_run(recipe, context=RunContext(device="cpu", tables=tables, tell=told.append))
+    recipe, tables = make_recipe("similarity", data=scored, encoder=str(tiny_encoder), tell=told.append)
+    own, [stage] = read_recipe("similarity").stage[0], recipe.stage
+    assert {name: (spec.lo, spec.hi) for name, spec in recipe.relation.items()} == {"score": (0, 1)}
+    assert [o.model_copy(update={"relation": "similarity"}) for o in stage.objective] == list(own.objective)
+    assert {o.relation for o in stage.objective} == {"score"}
+    assert told == [f"{scored} does not rate similarity: the model will not answer that"]
+    lines = dry_run(recipe, context=RunContext(device="cpu", tables=tables))
+    assert any("learns score by" in line for line in lines)
+
+
+def test_data_entry_maps_a_single_rating_column(scored, tiny_encoder):
+    told = []
+    changes = {"stage.0.data": [{"source": scored}], "stage.0.dev": [], "stage.0.filter_against": []}
+    recipe = read_recipe("similarity", overrides=changes, encoder=str(tiny_encoder))
+    dry_run(recipe, context=RunContext(device="cpu", tell=told.append))
     assert any("column 'score' (0..1) is taken as similarity" in line for line in told)
+    [*_, last] = load_source(DataSpec(source=scored), {"similarity": Relation.graded("similarity", 0, 5)})
+    assert last.values == {"similarity": pytest.approx(5 * 39 / 40)}
 
 
 def test_sources_rescale_and_round_as_the_paper_does(tmp_path):

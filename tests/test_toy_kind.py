@@ -29,12 +29,12 @@ from likewise.data.own import OwnTable
 from likewise.errors import RecipeError, UsageError
 from likewise.experiments import experiment
 from likewise.kinds.base import (
-    BaseRunner,
     Carried,
     DevSet,
     Job,
     Place,
     Plan,
+    Runner,
     Shared,
     StageData,
     course_of,
@@ -44,7 +44,7 @@ from likewise.kinds.base import (
 )
 from likewise.kinds.devscore import Measured, dev_scorer
 from likewise.predict.asking import Answerer
-from likewise.predict.families import BaseFamily, Running
+from likewise.predict.families import Family, Running
 from likewise.records import Relation
 from likewise.schema.base import Adopted, OptimisedStage
 from likewise.store.card import CardParts, pair_example, relations_table
@@ -106,7 +106,7 @@ class LadderModel(nn.Module):
         return {"loss": ((self.heads[0][counts] - targets) ** 2).mean()}
 
 
-class LadderRunner(BaseRunner[LadderStage]):
+class LadderRunner(Runner[LadderStage]):
     """How it is read, started and trained."""
 
     def verify(self, job: Job[LadderStage], data: StageData, encoder: Any) -> None:
@@ -183,7 +183,7 @@ class LadderAnswerer(Answerer):
         raise UsageError("a ladder has no vectors")
 
 
-class LadderFamily(BaseFamily):
+class LadderFamily(Family[LadderModel]):
     """How it is kept."""
 
     def save(self, model: LadderModel, folder: Path) -> dict[str, Any]:

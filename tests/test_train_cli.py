@@ -17,9 +17,11 @@ from likewise.cli.console import TrainingView
 from likewise.data.parallel import ParallelText
 from likewise.data.parallel.reading import ReadReport
 from likewise.errors import EvaluationError, UsageError
-from likewise.recipes.plans import frozen_plan_lines
+from likewise.kinds.base import Carried, runner_of
+from likewise.kinds.context import RunContext
+from likewise.kinds.reading import RatedRows, rated_data
 from likewise.recipes.reading import read_recipe
-from likewise.recipes.stages import StageData
+from likewise.recipes.run import jobs_of
 from likewise.records import Record
 from likewise.training.state import FitEvent
 from tests.conftest import heed_interrupts
@@ -266,10 +268,11 @@ def test_plan_over_a_frozen_encoder_is_said_in_the_singular():
     recipe = read_recipe("multilingual", overrides={"stage.0.epochs": 1, "stage.1.epochs": 1})
     text = ParallelText("t", "de", "en", ["Hund"], ["dog"], ReadReport("t", rows=1))
     record = Record(("a dog", "the cat"), {"similarity": 3.0})
-    data = StageData([record], None, None, (), [], (text,))
-    said = [
-        line for number in (0, 1) for line in frozen_plan_lines(recipe, number, recipe.stage[number], data)
-    ]
+    nothing = Carried("", encoder=None, model=None)  # a plan over cached vectors asks for neither
+    said = []
+    for job in jobs_of(recipe, RunContext()):
+        data = rated_data(job, RatedRows([record], None, [0], (text,)), (), [])
+        said += runner_of(job.stage).plan(job, data, nothing).lines(job)
     assert ": 1 translation in 2 languages (de en), " in said[0]
     assert "at most 1 epoch, " in said[1]
     assert ": 1 rated pair, beside 1 translation, dev " in said[2]

@@ -13,6 +13,7 @@ a scale, the answer lies on that scale and is told as coming "from the cosine".
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -85,30 +86,36 @@ class Embedding(Protocol):
         """The encoder whose states of words tell phrases apart, or a ModelError that ends with the remedy."""
 
 
-class Answering(Protocol):
+class Answering(ABC):
     """A model that is ready to answer."""
 
     about: dict[str, Any]
 
     @property
+    @abstractmethod
     def texts(self) -> frozenset[int]:
         """How many texts a row may have."""
 
     @property
+    @abstractmethod
     def relations(self) -> tuple[Relation, ...]:
         """What this model answers."""
 
     @property
     def reads_labels(self) -> bool:
         """Whether it can be asked for labels that it never saw: their texts are an input."""
+        return False
 
     @property
+    @abstractmethod
     def limits(self) -> Limits:
         """How much it reads at once."""
 
+    @abstractmethod
     def sources(self, relation: str) -> tuple[str, ...]:
         """Where answers on a relation may come from; the first answers unless another is asked for."""
 
+    @abstractmethod
     def answer(
         self,
         rows: Rows,
@@ -119,6 +126,7 @@ class Answering(Protocol):
     ) -> Answers:
         """Answer one relation of rows; a Relation instead of a name asks for labels the model never saw."""
 
+    @abstractmethod
     def embedding(self) -> Embedding:
         """Its vectors, or a UsageError that says why there are none."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from likewise.kinds.context import RunContext
 from likewise.predict import Answerer, Scores, load, load_classifier
 from likewise.recipes.own import recipe_for_table, with_own_table
 from likewise.recipes.reading import Overrides, named_document, parse_override, recipe_from
-from likewise.recipes.run import run_recipe
+from likewise.recipes.run import RunReport, dry_run, run_recipe
 from likewise.recipes.update import Mode, UpdateReport, update_model
 from likewise.schema.base import Addition
 from likewise.schema.recipe import Recipe
@@ -179,31 +180,68 @@ def train(
     recipe paths: {"stage.0.learning_rate": 3e-5}. `encoder` replaces the recipe's: a name, or for stages over
     a frozen encoder any function texts → N×d.
     """
-    name = os.fspath(encoder) if isinstance(encoder, str | os.PathLike) else None
-    recipe, tables = make_recipe(
+    training = prepare_training(
         source,
-        encoder=name,
+        encoder=encoder,
         data=data,
         relations=relations,
         text_a=text_a,
         text_b=text_b,
         overrides=overrides,
         seed=seed,
+        device=device,
+        precision=precision,
         data_dir=data_dir,
+        trackers=trackers,
         tell=tell,
+        emit=emit,
     )
+    target = None if output is None else Path(output)
+    return training.run(target, resume=resume, overwrite=overwrite).predictor
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A training that is ready to begin: what it does, and where it reads, computes and reports."""
+
+    recipe: Recipe
+    context: RunContext
+
+    def plan(self) -> list[str]:
+        """What it will do, in lines; nothing is trained or written."""
+        return dry_run(self.recipe, context=self.context)
+
+    def run(self, output: Path | None, *, resume: bool = False, overwrite: bool = False) -> RunReport:
+        """Train, and leave the model in a folder, or in memory alone."""
+        return run_recipe(self.recipe, output, context=self.context, resume=resume, overwrite=overwrite)
+
+
+def prepare_training(
+    source: Any,
+    *,
+    encoder: str | os.PathLike[str] | TextFunction | None = None,
+    device: str | None = None,
+    precision: str = "fp32",
+    data_dir: str | os.PathLike[str] | None = None,
+    trackers: Sequence[str] = (),
+    tell: Callable[[str], None] = lambda line: None,
+    emit: Callable[[FitEvent], None] = lambda event: None,
+    **described: Any,
+) -> Training:
+    """All that `train` does before it trains; `described` is what `make_recipe` takes."""
+    name = os.fspath(encoder) if isinstance(encoder, str | os.PathLike) else None
+    recipe, tables = make_recipe(source, encoder=name, data_dir=data_dir, tell=tell, **described)
     context = RunContext(
         data_dir=None if data_dir is None else Path(data_dir),
         device=device,
         precision=precision,
         trackers=tuple(trackers),
         tables=tables,
-        encoder=None if isinstance(encoder, str | os.PathLike) else _function(encoder, recipe),
+        encoder=_function(encoder, recipe) if name is None else None,
         tell=tell,
         emit=emit,
     )
-    target = None if output is None else Path(output)
-    return run_recipe(recipe, target, context=context, resume=resume, overwrite=overwrite).predictor
+    return Training(recipe, context)
 
 
 def _function(encoder: Any, recipe: Recipe) -> TextFunction | None:

@@ -11,11 +11,12 @@ from likewise.data import load
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError, EvaluationError, UsageError
 from likewise.heads import Layers
+from likewise.kinds import chunks
+from likewise.kinds.pair_steps import PairSteps, learnt_names, pair_batches, row_lengths
 from likewise.methods.pairs import Objective, PairModel
 from likewise.records import Relation
 from likewise.training.fit import fit
 from likewise.training.optimiser import make_optimiser, make_rate_schedule
-from likewise.training.preparing import plan
 from likewise.training.settings import FitSettings
 
 SIMILARITY, TOPIC = Relation.graded("similarity", 0, 5), Relation.graded("topic", -2, 2)
@@ -28,6 +29,15 @@ def records(tiny_pairs):
     return load(tiny_pairs, relations=[SIMILARITY, TOPIC])
 
 
+def fit_pairs(model, records, *, settings, weights=None, **options):
+    """Train a model on rated pairs."""
+
+    def prepare(share):
+        return pair_batches(model, records, settings, share, weights=weights)
+
+    return fit(model, prepare, settings=settings, **options)
+
+
 def trained(tiny_encoder, records, tmp_path, objectives, dropout=0.1, **settings):
     """A model after a short run, and its report."""
     torch.manual_seed(0)
@@ -36,7 +46,7 @@ def trained(tiny_encoder, records, tmp_path, objectives, dropout=0.1, **settings
         if isinstance(module, torch.nn.Dropout):
             module.p = dropout
     options = {"batch_size": 8, "max_steps": 4, "device": "cpu", "learning_rate": 1e-3, **settings}
-    report = fit(model, records, settings=FitSettings(**options), run=tmp_path)
+    report = fit_pairs(model, records, settings=FitSettings(**options), run=tmp_path)
     return model, report
 
 
@@ -54,9 +64,12 @@ def test_fit_one_relation_is_the_same_under_every_schedule(tiny_encoder, records
 
 def test_fit_multi_task_takes_one_step_per_relation(tiny_encoder, records):
     model = PairModel(load_encoder(tiny_encoder, device="cpu"), TWO)
-    joint = plan(model, records, FitSettings(batch_size=8))
-    turns = plan(model, records, FitSettings(batch_size=8, schedule="multi-task"))
-    assert turns.steps_per_epoch == 2 * joint.steps_per_epoch == 10
+    joint, turns = (
+        PairSteps(row_lengths(records), learnt_names(model), FitSettings(batch_size=8, schedule=schedule))
+        for schedule in ("multi-label", "multi-task")
+    )
+    assert turns.count() == 2 * joint.count() == 10
+    assert [len(list(steps.of_epoch(0))) for steps in (joint, turns)] == [5, 10]
 
 
 def test_fit_refuses_schedules_that_do_not_fit(tiny_encoder, records, tmp_path):
@@ -67,9 +80,7 @@ def test_fit_refuses_schedules_that_do_not_fit(tiny_encoder, records, tmp_path):
 
 
 def test_fit_accumulation_equals_the_larger_batch(tiny_encoder, records, tmp_path, monkeypatch):
-    from likewise.training import loader
-
-    monkeypatch.setattr(loader, "length_chunks", lambda distinct, features: iter([list(distinct)]))
+    monkeypatch.setattr(chunks, "length_chunks", lambda distinct, features: iter([list(distinct)]))
     options = {
         "order": "fixed",
         "epochs": 1,
@@ -110,7 +121,7 @@ def test_fit_selects_the_best_step_and_stops_early(tiny_encoder, records, tmp_pa
     settings = FitSettings(
         batch_size=8, epochs=5, evaluate_every=2, patience=2, device="cpu", learning_rate=1e-3
     )
-    report = fit(model, records, settings=settings, run=tmp_path, evaluate=evaluate, metric="score")
+    report = fit_pairs(model, records, settings=settings, run=tmp_path, evaluate=evaluate, metric="score")
     assert (report.best_step, report.best_value, report.steps) == (4, 0.5, 8)
     for name, value in kept[0.5].items():
         assert torch.equal(value, model.state_dict()[name])
@@ -123,7 +134,7 @@ def test_fit_that_is_not_resumable_writes_no_checkpoint_and_learns_the_same(tiny
         model, scores = PairModel(load_encoder(tiny_encoder, device="cpu"), ONE), itertools.count()
         run = tmp_path / str(resumable)
         settings = FitSettings(batch_size=8, epochs=2, save_every=3, device="cpu", learning_rate=1e-3)
-        fit(
+        fit_pairs(
             model,
             records,
             settings=settings,
@@ -197,7 +208,7 @@ def test_fit_missing_relation_leaves_its_head_bit_identical(tiny_encoder, record
     before = {n: p.clone() for n, p in model.heads[TWO[1].head_key].named_parameters()}
     weights_of_rows = [1e-9, *[1.0] * len(holes)]
     settings = FitSettings(batch_size=4, max_steps=2, device="cpu", learning_rate=1e-2, weight_decay=0.0)
-    fit(model, [*rated, *holes], settings=settings, run=tmp_path, weights=weights_of_rows)
+    fit_pairs(model, [*rated, *holes], settings=settings, run=tmp_path, weights=weights_of_rows)
     for name, parameter in model.heads[TWO[1].head_key].named_parameters():
         assert torch.equal(parameter, before[name])
 
@@ -236,7 +247,7 @@ def test_fit_infersent_decays_shrinks_and_stops(tiny_encoder, records, tmp_path)
     options = {"optimiser": "sgd", "learning_rate": 0.1, "rate_schedule": "infersent", "epochs": 20}
     settings = FitSettings(batch_size=8, device="cpu", select=False, **options)
     values, rates = iter([0.5, 0.6, *[0.1] * 20]), {}
-    report = fit(
+    report = fit_pairs(
         model,
         records,
         settings=settings,
@@ -308,7 +319,7 @@ def test_fit_measures_features_once_so_that_an_encoder_s_length_does_not_matter(
         model = PairModel(load_encoder(tiny_encoder, device="cpu"), objectives)
         model.encoder.append(_Longer(factor))
         settings = FitSettings(batch_size=8, max_steps=4, device="cpu", freeze=("encoder",))
-        fit(model, records, settings=settings, run=tmp_path / str(factor))
+        fit_pairs(model, records, settings=settings, run=tmp_path / str(factor))
         results.append(model.heads[objectives[0].head_key].layers)
     short, long = results
     assert torch.allclose(long[0].spread[-1] / short[0].spread[-1], torch.tensor(100.0), rtol=1e-3)

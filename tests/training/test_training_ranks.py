@@ -141,3 +141,64 @@ def test_two_ranks_solve_exact_heads_and_write_once(still_encoder, tiny_pairs, t
     first, second = launch(tmp_path, document, "two", 2)
     assert all(value.tobytes() == second[name].tobytes() for name, value in first.items())
     assert (tmp_path / "two" / "likewise" / "model.json").is_file()
+
+
+def texts_table(folder, rows):
+    """Labelled texts of two kinds, of lengths that differ."""
+    lines = ["text,pace"]
+    for row in range(rows):
+        pace = ("fast", "slow")[row % 2]
+        lines.append(
+            f"the {('dog', 'cat', 'man', 'child')[row % 4]} is {pace} in house {'new ' * (row % 5)},{pace}"
+        )
+    (folder / "texts.csv").write_text("\n".join(lines) + "\n")
+    dev = ["text,pace", *(f"one band {word} {n},{word}" for n in range(6) for word in ("fast", "slow"))]
+    (folder / "dev.csv").write_text("\n".join(dev) + "\n")
+
+
+def idle_recipe(kind, encoder, folder):
+    """A few steps of a kind whose loss is a mean over the rows of a process."""
+    stage = {
+        "kind": kind,
+        "data": [{"source": str(folder / "texts.csv")}],
+        "dev": [{"source": str(folder / "dev.csv")}],
+        "epochs": 2,
+        "batch_size": 8,
+        "order": "random",
+        "optimiser": "sgd",
+        "learning_rate": 0.1,
+    }
+    if kind == "labels":
+        stage["matcher"] = "dot"
+    relation = {"pace": {"kind": "classes", "labels": ["fast", "slow"]}}
+    return {"name": "idle", "encoder": str(encoder), "relation": relation, "stage": [stage]}
+
+
+@pytest.mark.parametrize("kind", ["labels", pytest.param("joint", marks=pytest.mark.slow)])
+def test_three_ranks_of_which_one_is_idle_equal_one_rank(kind, still_encoder, tmp_path):
+    """18 rows in batches of 8: ranks get 3, 3 and 2 of them, then 1, 1 and none; every row must count once."""
+    texts_table(tmp_path, 18)
+    equal_one_rank(tmp_path, idle_recipe(kind, still_encoder, tmp_path), 1e-5)
+
+
+@pytest.mark.slow
+def test_three_ranks_teach_no_phrase_twice(still_encoder, tmp_path):
+    from tests.frozen import worlds
+
+    (tmp_path / "world").mkdir()
+    worlds.build(tmp_path / "world", still_encoder)
+    document = worlds.recipes()["inject"]
+    links = tmp_path / "world" / "links.jsonl"
+    changes = {"batch_size": 11, "optimiser": "sgd", "learning_rate": 0.05, "dropout": 0.0, "epochs": 1}
+    document["stage"][0] |= {"data": [{"source": str(links)}], "filter_against": [], "order": "random", **changes}
+    document["encoder"] = str(still_encoder)
+    equal_one_rank(tmp_path, document, 1e-4)
+
+
+def equal_one_rank(folder, document, tolerance):
+    """Three processes end with the same weights as one another, and as one alone."""
+    several = launch(folder, document, "three", 3)
+    (alone,) = launch(folder, document, "one", 1)
+    for name, value in alone.items():
+        assert len({rank[name].tobytes() for rank in several}) == 1, name
+        np.testing.assert_allclose(several[0][name], value, atol=tolerance, err_msg=name)

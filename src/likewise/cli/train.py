@@ -79,39 +79,39 @@ def train(
     Example: likewise train similarity --data-dir corpora --set stage.0.epochs=2
     """
     quiet_libraries()
-    from likewise.api import is_recipe, make_recipe
+    from likewise import api
     from likewise.encoders.sentence import check_precision
-    from likewise.kinds.context import RunContext
     from likewise.recipes.own import recipe_toml
-    from likewise.recipes.run import dry_run as plan
-    from likewise.recipes.run import run_recipe
 
     check_precision(precision)
-    recipe, _ = make_recipe(
-        source,
-        encoder=encoder,
-        data=data,
-        relations=relation or (),
-        text_a=text_a,
-        text_b=text_b,
-        overrides=override or (),
-        seed=seed,
-        data_dir=data_dir,
-    )
-    # What was inferred from a table is shown: its relation, and batch and epochs by its size.
-    if ranks.is_first() and (dry_run or data is not None or not is_recipe(source)):
-        (out if dry_run and not as_json else err).print(recipe_toml(recipe), markup=False)
     with TrainingView(shown=ranks.is_first()) as view:
-        context = RunContext(
-            data_dir, device, precision, tuple(tracker or ()), tell=view.tell, emit=view.emit
+        training = api.prepare_training(
+            source,
+            encoder=encoder,
+            data=data,
+            relations=relation or (),
+            text_a=text_a,
+            text_b=text_b,
+            overrides=override or (),
+            seed=seed,
+            device=device,
+            precision=precision,
+            data_dir=data_dir,
+            trackers=tracker or (),
+            tell=view.tell,
+            emit=view.emit,
         )
+        recipe = training.recipe
+        # What was inferred from a table is shown: its relation, and batch and epochs by its size.
+        if ranks.is_first() and (dry_run or data is not None or not api.is_recipe(source)):
+            (out if dry_run and not as_json else err).print(recipe_toml(recipe), markup=False)
         if dry_run:
-            for line in plan(recipe, context=context):
+            for line in training.plan():
                 out.print(line, markup=False)
             return
         target = output or Path(f"{recipe.name}-model")
         with _saying_how_to_go_on(target):
-            report = run_recipe(recipe, target, context=context, resume=resume, overwrite=overwrite)
+            report = training.run(target, resume=resume, overwrite=overwrite)
     ranks.leave()
     if not ranks.is_first():
         return

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -145,64 +146,49 @@ class Place(Protocol):
         """The same where finished stages are shared with other runs; `encoder` is a fingerprint."""
 
 
-class Runner(Protocol[S]):
-    """What the loop over stages asks of a kind."""
+class Runner(ABC, Generic[S]):
+    """What the loop over stages asks of a kind: four methods are its own, the others have a default."""
 
     def check(self, job: Job[S]) -> None:
         """Refuse what cannot be trained, before anything is read."""
 
+    @abstractmethod
     def read(self, job: Job[S], shared: Shared) -> StageData:
         """Read, filter and split the rows; nothing is encoded."""
 
     def verify(self, job: Job[S], data: StageData, encoder: Callable[[], SentenceTransformer]) -> None:
-        """Refuse what the rows and the encoder show to be impossible, before anything is written."""
+        """Refuse what the rows and the encoder show to be impossible, before anything is written.
 
+        The encoder is opened, so that a name that leads nowhere is known by then.
+        """
+        encoder()
+
+    @abstractmethod
     def start(self, job: Job[S], data: StageData, former: Carried) -> Carried:
         """The model before the first step: continued from `former`, or begun on its encoder."""
 
+    @abstractmethod
     def plan(self, job: Job[S], data: StageData, carried: Carried) -> Plan:
         """What the stage will do."""
 
+    @abstractmethod
     def fit(self, job: Job[S], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
         """Train what is carried; the stage's report."""
 
     def untrained(self, job: Job[S], data: StageData, former: Carried) -> nn.Module:
-        """The model of a baseline that learns nothing."""
-
-    def settings_for(self, job: Job[S], rows: int, *, rehearsed: bool, fixed: Sequence[str]) -> S:
-        """The stage as it trains on what is added to a model, but for the keys in `fixed`."""
-
-    def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
-        """The rows of what is added, and those of the old ones with these numbers."""
-
-    def scorer(self, job: Job[S], sets: Sequence[DevSet]) -> Callable[[Any], dict[str, float]]:
-        """Dev numbers of a model, and their mean as `score`."""
-
-
-class BaseRunner(Generic[S]):
-    """What most kinds share."""
-
-    def check(self, job: Job[S]) -> None:
-        """Nothing."""
-
-    def verify(self, job: Job[S], data: StageData, encoder: Callable[[], SentenceTransformer]) -> None:
-        """Open the encoder: a name that leads nowhere is refused before anything is written."""
-        encoder()
-
-    def untrained(self, job: Job[S], data: StageData, former: Carried) -> nn.Module:
-        """The encoder as it is, answering by the cosine."""
+        """The model of a baseline that learns nothing: the encoder as it is, answering by the cosine."""
         return former.model()
 
     def settings_for(self, job: Job[S], rows: int, *, rehearsed: bool, fixed: Sequence[str]) -> S:
-        """The recipe's own."""
+        """The stage as it trains on what is added to a model, but for the keys in `fixed`."""
         return job.stage
 
     def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
-        """Refuse: nothing can be added to what this kind trains."""
+        """The rows of what is added, and those of the old ones with these numbers; refused by most kinds."""
         raise UsageError("nothing can be added to this model: train one that learns both")
 
     def scorer(self, job: Job[S], sets: Sequence[DevSet]) -> Callable[[Any], dict[str, float]]:
-        """Refuse: this kind is measured only while it trains."""
+        """Dev numbers of a model, and their mean as `score`, for whoever adds to it."""
         raise UsageError(f"a stage of kind {job.stage.kind!r} has no dev rows to be measured on")
 
 

@@ -24,12 +24,12 @@ from likewise.encoders.sentence import with_layers
 from likewise.errors import DataError
 from likewise.heads import CosineHead
 from likewise.kinds.base import (
-    BaseRunner,
     Carried,
     DevSet,
     Job,
     Place,
     Plan,
+    Runner,
     Shared,
     StageData,
     seeded,
@@ -161,7 +161,7 @@ class RatedDev:
         return {"rated": with_score(numbers)["score"], **numbers}
 
 
-class VectorRunner(BaseRunner[V]):
+class VectorRunner(Runner[V]):
     """What both kinds over a frozen encoder share: where they start, and what they hand on."""
 
     def verify(self, job: Job[V], data: StageData, encoder: Callable[[], SentenceTransformer]) -> None:

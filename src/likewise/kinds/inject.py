@@ -19,11 +19,11 @@ from likewise.encoders.cache import identify
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError
 from likewise.kinds.base import (
-    BaseRunner,
     Carried,
     Job,
     Place,
     Plan,
+    Runner,
     Shared,
     StageData,
     run_options,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _LINKS = FileCache("alignments", ".jsonl.gz")
 
 
-class InjectRunner(BaseRunner[InjectStage]):
+class InjectRunner(Runner[InjectStage]):
     """The one stage of a recipe that teaches phrases."""
 
     def read(self, job: Job[InjectStage], shared: Shared) -> StageData:

@@ -14,12 +14,12 @@ from likewise.data.columns import find_any_texts
 from likewise.data.reading import find_named_corpus
 from likewise.errors import DataError, Problem, RecipeError
 from likewise.kinds.base import (
-    BaseRunner,
     Carried,
     DevSet,
     Job,
     Place,
     Plan,
+    Runner,
     Shared,
     StageData,
     course_of,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from likewise.training.settings import FitSettings
 
 
-class JointRunner(BaseRunner[JointStage]):
+class JointRunner(Runner[JointStage]):
     """The one stage of a recipe that fine-tunes a transformer."""
 
     def check(self, job: Job[JointStage]) -> None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.errors import DataError, Problem, RecipeError
 from likewise.kinds.base import (
-    BaseRunner,
     Carried,
     DevSet,
     Job,
     Place,
     Plan,
+    Runner,
     Shared,
     StageData,
     course_of,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _GENTLE_RATE, _GENTLE_MEAN = 0.2, 0.99
 
 
-class LabelsRunner(BaseRunner[LabelsStage]):
+class LabelsRunner(Runner[LabelsStage]):
     """Stages of labelled texts."""
 
     def check(self, job: Job[LabelsStage]) -> None:

@@ -12,12 +12,12 @@ from likewise.encoders.vectors import encode_texts
 from likewise.errors import Problem, RecipeError
 from likewise.heads import CosineHead
 from likewise.kinds.base import (
-    BaseRunner,
     Carried,
     DevSet,
     Job,
     Place,
     Plan,
+    Runner,
     Shared,
     StageData,
     course_of,
@@ -50,7 +50,7 @@ _UNUSED_WHEN_SOLVED = (
 )
 
 
-class PairsRunner(BaseRunner[PairsStage]):
+class PairsRunner(Runner[PairsStage]):
     """Stages that train the encoder on rated pairs."""
 
     def check(self, job: Job[PairsStage]) -> None:

@@ -1,6 +1,7 @@
-"""Meaning split from language on parallel text, then sharpened on rated pairs; encoder frozen.
+"""Meaning split from language on parallel text, then sharpened on rated pairs; the encoder is frozen.
 
-A poster on LaBSE and XLM-R; its first stage is Tiyajamorn et al., EMNLP 2021 ("DREAM").
+The paper: a poster on LaBSE and XLM-R, whose first stage is Tiyajamorn, Kajiwara, Arase & Onizuka, EMNLP 2021
+("DREAM"). The page: docs/methods/multilingual.md.
 
     e   B×d    vectors of a frozen multilingual encoder, computed once and kept (`encoders/cache.py`)
     stage 1    m = Wm e + bm     l = Wl e + bl     q = Wq l + bq (B×L languages)     `MeaningSplit`
@@ -17,8 +18,18 @@ near(x, y) = 1 − cos(x, y) and far(x, y) = max(0, cos(x, y) − margin):
     push            far(l_s, l_t): computed and shown, weight 0 in the authors' code
     cross           1 − cos(m_s + l_t, e_t) and the reverse: MEAT's, weight 0
 
-Beyond the paper: a prelayer that reconstructs the original vector, the reversible form l = e − m, batches
-balanced by language, and a fused form with negatives and positives of its own batch: one product for all.
+Where the parts lie
+    this file               the split, its loss, the map from cosine to rating, what a model remembers
+    adapters.py             the layers, folded into stock modules of sentence-transformers
+    kinds/frozen.py         both stages: what is read, started, trained      schema/frozen.py   their keys
+    kinds/vector_tasks.py   batches of translations and of rated pairs over cached vectors
+    data/parallel/          sentences and their translations
+    evaluation/crosslingual translated pairs, retrieval, probes, spread
+    recipes                 multilingual, multilingual-paper
+
+Ours, not the paper's: a prelayer that reconstructs the original vector, the reversible form l = e − m,
+batches balanced by language, a fused form with negatives and positives of its own batch, translations that go
+on finding each other in stage 2, a start without what sets the languages' means apart.
 """
 
 from __future__ import annotations

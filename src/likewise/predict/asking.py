@@ -7,7 +7,6 @@ handed over is the same for all of them and stands here.
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,17 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from torch import nn
 
-from likewise.answering import (
-    Answers,
-    Classes,
-    Embedding,
-    Limits,
-    Progress,
-    Rows,
-    Scores,
-    Vectors,
-    find_relation,
-)
+from likewise.answering import Answering, Answers, Classes, Progress, Rows, Scores, Vectors, find_relation
 from likewise.encoders.inputs import check_texts
 from likewise.errors import UsageError
 from likewise.records import Relation
@@ -38,50 +27,10 @@ _log = logging.getLogger("likewise")
 Labels = Sequence[str] | Mapping[str, str | Sequence[str]]
 
 
-class Answerer(ABC):
+class Answerer(Answering):
     """A model ready to answer; `likewise.load(model)` returns one."""
 
     model: nn.Module
-    about: dict[str, Any]
-
-    @property
-    @abstractmethod
-    def texts(self) -> frozenset[int]:
-        """How many texts a row may have."""
-
-    @property
-    @abstractmethod
-    def relations(self) -> tuple[Relation, ...]:
-        """What this model answers."""
-
-    @property
-    def reads_labels(self) -> bool:
-        """Whether it can be asked for labels that it never saw: their texts are an input."""
-        return False
-
-    @property
-    @abstractmethod
-    def limits(self) -> Limits:
-        """How much it reads at once."""
-
-    @abstractmethod
-    def sources(self, relation: str) -> tuple[str, ...]:
-        """Where answers on a relation may come from; the first answers unless another is asked for."""
-
-    @abstractmethod
-    def answer(
-        self,
-        rows: Rows,
-        relation: str | Relation,
-        *,
-        source: str | None = None,
-        progress: Progress | None = None,
-    ) -> Answers:
-        """Answer one relation of rows."""
-
-    @abstractmethod
-    def embedding(self) -> Embedding:
-        """Its vectors, or a UsageError that says why there are none."""
 
     def source(self, relation: str) -> str:
         """What answers a relation unless another source is asked for."""

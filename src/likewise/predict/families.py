@@ -7,10 +7,11 @@ One per model class, found by the model's `family` and by the key that marks its
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from torch import nn
 
@@ -37,30 +38,27 @@ class Running:
     encoder: TextFunction | None = None
 
 
-class Family(Protocol[M]):
+class Family(ABC, Generic[M]):
     """What the house asks of a class of models."""
 
+    @abstractmethod
     def save(self, model: M, folder: Path) -> dict[str, Any]:
         """Write the model's files into a folder; its part of model.json."""
 
+    @abstractmethod
     def load(self, name: str | os.PathLike[str], document: Mapping[str, Any] | None, running: Running) -> M:
         """The model of a folder; without a document, an encoder that was taught nothing."""
 
+    @abstractmethod
     def answerer(self, model: M, about: Mapping[str, Any], running: Running) -> Answerer:
         """The model, ready to answer."""
 
+    @abstractmethod
     def card(self, name: str, document: Mapping[str, Any]) -> CardParts:
         """What the folder's README says of this class of models."""
 
     def extend(self, model: M, relation: Relation, tell: Callable[[str], None]) -> None:
-        """Let a model answer one more relation, untrained; refused where it cannot."""
-
-
-class BaseFamily:
-    """What most families share: nothing can be added to a model."""
-
-    def extend(self, model: Any, relation: Relation, tell: Callable[[str], None]) -> None:
-        """Refuse."""
+        """Let a model answer one more relation, untrained; refused where a family does not say how."""
         raise UsageError(f"this model cannot be given {relation.name}: train a model of both")
 
 

@@ -14,13 +14,13 @@ from likewise.encoders.sentence import load_encoder
 from likewise.methods.injection import InjectionModel
 from likewise.methods.pairs import PairModel
 from likewise.predict.entries import plain
-from likewise.predict.families import BaseFamily, Running
+from likewise.predict.families import Family, Running
 from likewise.predict.pairs import Predictor, encoder_card_line, raw_model
 from likewise.store.card import CardParts, pair_example
 from likewise.store.encoder import save_encoder
 
 
-class InjectedFamily(BaseFamily):
+class InjectedFamily(Family[Any]):
     """An encoder of the same size as before; the heads it was taught by are thrown away when it is used."""
 
     def save(self, model: InjectionModel, folder: Path) -> dict[str, Any]:

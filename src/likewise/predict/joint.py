@@ -15,7 +15,7 @@ from likewise.encoders.vectors import DEFAULT_BUDGET
 from likewise.errors import UsageError
 from likewise.methods.joint import JointModel, load_joint
 from likewise.predict.asking import Answerer
-from likewise.predict.families import BaseFamily, Running
+from likewise.predict.families import Family, Running
 from likewise.predict.pairs import label_probabilities
 from likewise.records import Relation
 from likewise.store.card import CardParts, pair_example, python_example, relations_table, text_example
@@ -88,7 +88,7 @@ class JointPredictor(Answerer):
         )
 
 
-class JointFamily(BaseFamily):
+class JointFamily(Family[JointModel]):
     """Stock sequence classifiers: CrossEncoder and transformers load them."""
 
     def save(self, model: JointModel, folder: Path) -> dict[str, Any]:

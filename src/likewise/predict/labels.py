@@ -27,7 +27,7 @@ from likewise.methods.label_texts import find_label_faults
 from likewise.predict.asking import Answerer, Labels
 from likewise.predict.embedding import EncoderEmbedding
 from likewise.predict.entries import plain
-from likewise.predict.families import BaseFamily, Running
+from likewise.predict.families import Family, Running
 from likewise.predict.pairs import encoder_card_line
 from likewise.records import Relation
 from likewise.store.card import CardParts, relations_table, text_example
@@ -174,7 +174,7 @@ def new_task(name: str, labels: Labels) -> Relation:
     return Relation.classes(name, list(ways), texts=tuple(ways.values()))
 
 
-class LabelsFamily(BaseFamily):
+class LabelsFamily(Family[LabelModel]):
     """Models whose labels are texts: an encoder that SentenceTransformer loads, the matcher beside it."""
 
     def save(self, model: LabelModel, folder: Path) -> dict[str, Any]:

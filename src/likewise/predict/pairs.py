@@ -30,7 +30,7 @@ from likewise.predict.entries import (
     plain,
     read_frozen,
 )
-from likewise.predict.families import BaseFamily, Running
+from likewise.predict.families import Family, Running
 from likewise.records import Relation
 from likewise.store.card import CardParts, pair_example, relations_table
 from likewise.store.encoder import encoder_to_dict, load_grown_encoder, save_encoder, with_saved_padding
@@ -169,7 +169,7 @@ def cosine_model(encoder: SentenceTransformer, relations: Sequence[Relation]) ->
     return PairModel(encoder, [Objective(relation, "cosine", "mse") for relation in numbers]).eval()
 
 
-class PairsFamily(BaseFamily):
+class PairsFamily(Family[PairModel]):
     """Models of pairs: an encoder that SentenceTransformer loads, heads beside it."""
 
     def save(self, model: PairModel, folder: Path) -> dict[str, Any]:
