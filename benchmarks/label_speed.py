@@ -36,8 +36,7 @@ from likewise.encoders.words import distinct_words
 from likewise.kinds.base import Carried
 from likewise.kinds.building import build_encoder
 from likewise.kinds.context import RunContext
-from likewise.kinds.label_steps import LabelCollate, LabelItem, LabelSteps, rows_by_task
-from likewise.kinds.labels import LabelsRunner
+from likewise.kinds.labels import LabelCollate, LabelItem, LabelsRunner, LabelSteps, rows_by_task
 from likewise.kinds.reading import RatedRows, rated_data
 from likewise.methods.label_embedding import LabelModel
 from likewise.predict import raw_model

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from likewise.kinds.parallel_task import ParallelTask, ParallelVectors
+from likewise.kinds.vector_tasks import ParallelTask, ParallelVectors
 from likewise.methods.multilingual import MeaningSplit, SplitLoss
 
 WIDTH, LANGUAGES = 384, 12

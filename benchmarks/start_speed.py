@@ -22,7 +22,7 @@ from pathlib import Path
 
 CHILD = """
 import sys, time
-from likewise.kinds.parallel_task import ParallelTask
+from likewise.kinds.vector_tasks import ParallelTask
 def first_step(task, epoch):
     print(time.monotonic(), flush=True)
     sys.exit(0)

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 import likewise
-from likewise.data.folds import fold_rows
-from likewise.data.splits import text_groups
+from likewise.data.splits import fold_rows, text_groups
 from likewise.errors import DataError, RecipeError
 from likewise.experiments.plan import Plan
 from likewise.experiments.schema import read_experiment
@@ -73,7 +72,7 @@ def test_folds_of_rare_labels_still_have_the_same_size():
 def test_folds_depend_on_the_rows_and_the_seed_alone():
     script = (
         "import json, sys; sys.path.insert(0, sys.argv[1])\n"
-        "from tests.test_folds import labelled; from likewise.data.folds import fold_rows\n"
+        "from tests.test_folds import labelled; from likewise.data.splits import fold_rows\n"
         "print(json.dumps(fold_rows(labelled(), 5, 3)[0]))"
     )
     root = str(Path(__file__).resolve().parents[1])

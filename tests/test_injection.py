@@ -17,7 +17,7 @@ from torch.nn import functional
 import likewise
 from likewise.data.links import Link, LinkedPair, read_links, split_at_blanks, write_links
 from likewise.encoders.sentence import load_encoder
-from likewise.errors import DataError, RecipeError, UsageError
+from likewise.errors import DataError, RecipeError
 from likewise.kinds.base import Shared
 from likewise.kinds.context import RunContext
 from likewise.kinds.inject import InjectRunner
@@ -30,7 +30,7 @@ from likewise.kinds.inject_steps import (
     idle_phrases,
     phrase_accuracy,
 )
-from likewise.methods.injection import PARAPHRASE, RANDOM, WITHIN, InjectionModel, pair_features, pool_spans
+from likewise.methods.paraphrase import PARAPHRASE, RANDOM, WITHIN, InjectionModel, pair_features, pool_spans
 from likewise.phrases.aligner import Aligner
 from likewise.phrases.joined import Joiner
 from likewise.phrases.linking import link_pairs
@@ -514,8 +514,12 @@ def test_too_few_own_paraphrases_are_refused_with_how_many_it_takes(tiny_encoder
 
 
 def test_own_paraphrases_have_no_ratings(tmp_path):
-    with pytest.raises(UsageError, match="--relation, --text-a and --text-b describe a table"):
-        likewise.train("paraphrase-injection", data=str(tmp_path / "mine.csv"), relations=["similarity:0..5"])
+    file = tmp_path / "mine.csv"
+    file.write_text("text_a,text_b,similarity\nthe dog runs,a dog is running,3\nthe cat,a cat,2\n")
+    with pytest.raises(DataError, match="it learns phrases and has no relation to declare") as caught:
+        likewise.train("paraphrase-injection", data=str(file), relations=["similarity:0..5"])
+    # That was done: the remedy is to leave it out.
+    assert "declare what a column holds" not in str(caught.value)
 
 
 def test_links_that_came_along_are_left_as_they_are(tiny_encoder):

@@ -18,8 +18,8 @@ from likewise.encoders.words import average_encoder, load_vectors, word_list
 from likewise.errors import DataError, MissingExtraError, RecipeError
 from likewise.experiments.plan import Plan
 from likewise.experiments.schema import read_experiment
+from likewise.kinds.building import start_encoder
 from likewise.kinds.context import RunContext
-from likewise.kinds.starting import start_encoder
 from likewise.recipes.prepared import read_stages
 from likewise.recipes.reading import read_recipe
 from likewise.recipes.run import jobs_of

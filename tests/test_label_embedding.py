@@ -20,8 +20,7 @@ from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
 from likewise.kinds.building import build_encoder, build_relations
 from likewise.kinds.context import RunContext
-from likewise.kinds.label_steps import take_turns
-from likewise.kinds.labels import LabelsRunner
+from likewise.kinds.labels import LabelsRunner, take_turns
 from likewise.matchers import MATCHERS, make_matcher
 from likewise.methods.label_embedding import LabelModel, label_loss, label_vectors, shorten
 from likewise.recipes.reading import read_recipe

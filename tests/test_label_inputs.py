@@ -16,7 +16,7 @@ from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vocabulary import find_vocabulary
 from likewise.encoders.words import average_encoder
 from likewise.errors import UsageError
-from likewise.kinds.label_steps import LabelCollate, LabelSteps, rows_by_task
+from likewise.kinds.labels import LabelCollate, LabelSteps, rows_by_task
 from likewise.methods.label_embedding import LabelModel
 from likewise.methods.label_texts import find_label_faults
 from likewise.records import Record, Relation

@@ -24,8 +24,14 @@ from likewise.data.parallel import read_parallel
 from likewise.errors import DataError, LikewiseError, RecipeError
 from likewise.experiments import experiment
 from likewise.kinds.frozen import RefineRunner, language_means
-from likewise.kinds.parallel_task import ParallelTask, ParallelVectors, _same_in_batch, balanced_rows
-from likewise.kinds.rated_task import RatedTask, RatedVectors
+from likewise.kinds.vector_tasks import (
+    ParallelTask,
+    ParallelVectors,
+    RatedTask,
+    RatedVectors,
+    _same_in_batch,
+    balanced_rows,
+)
 from likewise.losses import make_loss
 from likewise.methods.multilingual import PAPER_WEIGHTS, CosineMap, MeaningSplit, SplitLoss, SplitSides
 from likewise.recipes import prepared

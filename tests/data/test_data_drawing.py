@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 from likewise.cli.data import app
 from likewise.data import check, find_corpus, load_corpus, text_key
 from likewise.data.catalogue import Corpus, Rating, SeededDraw, Split
-from likewise.data.corpora import corpus_table, verify
-from likewise.data.drawing import drawn_order
+from likewise.data.corpora import corpus_table, drawn_order, verify
 from likewise.errors import DataError, FormatError
 from likewise.records import Relation
 

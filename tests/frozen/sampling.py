@@ -12,15 +12,14 @@ from likewise.data.links import read_links
 from likewise.encoders.sentence import load_encoder
 from likewise.kinds.inject_steps import PhraseRows, phrase_batches
 from likewise.kinds.joint import joint_batches
-from likewise.kinds.label_steps import label_batches
+from likewise.kinds.labels import label_batches
 from likewise.kinds.pair_steps import pair_batches
-from likewise.kinds.parallel_task import ParallelTask, ParallelVectors
-from likewise.kinds.rated_task import RatedTask, RatedVectors
-from likewise.methods.injection import InjectionModel
+from likewise.kinds.vector_tasks import ParallelTask, ParallelVectors, RatedTask, RatedVectors
 from likewise.methods.joint import load_joint
 from likewise.methods.label_embedding import LabelModel
 from likewise.methods.multilingual import MeaningSplit, SplitLoss
 from likewise.methods.pairs import Objective, PairModel
+from likewise.methods.paraphrase import InjectionModel
 from likewise.phrases.joined import Joiner
 from likewise.records import Record, Relation
 from likewise.training.sampler import Share, make_loader

@@ -176,7 +176,7 @@ def idle_recipe(kind, encoder, folder):
 
 @pytest.mark.parametrize("kind", ["labels", pytest.param("joint", marks=pytest.mark.slow)])
 def test_three_ranks_of_which_one_is_idle_equal_one_rank(kind, still_encoder, tmp_path):
-    """18 rows in batches of 8: ranks get 3, 3 and 2 of them, then 1, 1 and none; every row must count once."""
+    """18 rows in batches of 8: ranks get 3, 3 and 2, then 1, 1 and none; every row must count once."""
     texts_table(tmp_path, 18)
     equal_one_rank(tmp_path, idle_recipe(kind, still_encoder, tmp_path), 1e-5)
 
@@ -190,7 +190,12 @@ def test_three_ranks_teach_no_phrase_twice(still_encoder, tmp_path):
     document = worlds.recipes()["inject"]
     links = tmp_path / "world" / "links.jsonl"
     changes = {"batch_size": 11, "optimiser": "sgd", "learning_rate": 0.05, "dropout": 0.0, "epochs": 1}
-    document["stage"][0] |= {"data": [{"source": str(links)}], "filter_against": [], "order": "random", **changes}
+    document["stage"][0] |= {
+        "data": [{"source": str(links)}],
+        "filter_against": [],
+        "order": "random",
+        **changes,
+    }
     document["encoder"] = str(still_encoder)
     equal_one_rank(tmp_path, document, 1e-4)
 

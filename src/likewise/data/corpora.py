@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
 
-from likewise.data.catalogue import Corpus, Split, find_corpus
+from likewise.data.catalogue import Corpus, SeededDraw, Split, find_corpus
 from likewise.data.compression import COMPRESSIONS, STREAM_ERRORS, cut_short, open_bytes, split_endings
-from likewise.data.crossing import crossed_table
-from likewise.data.drawing import drawn_table
 from likewise.data.hub import hub_table
-from likewise.data.rows import Fail, Row, Table
+from likewise.data.rows import Fail, Row, Table, ignore
 from likewise.data.tables import open_table
 from likewise.data.values import is_missing, to_label, to_number, to_record
 from likewise.errors import DataError, Problem
@@ -213,3 +212,83 @@ def wrong_rows(corpus: Corpus, split: Split, rows: int) -> Problem:
     found = f"{rows:,} rows, expected {split.rows:,}"
     remedy = "copy or download it again, or read it by its path as a file of your own"
     return Problem(f"corpus {corpus.name}/{split.name}", found, remedy)
+
+
+_REMEDY = "take both files whole from one release"
+
+
+def crossed_table(corpus: Corpus, split: Split, first: Table, second: Table) -> Table:
+    """Row by row the first text of one table and the other text of its translation.
+
+    Both must have the same rows with the same ratings; the first row that differs is an error.
+    """
+    name = f"{first.name} + {Path(second.name).name}"
+
+    def scan(_: Fail) -> Iterator[Row]:
+        # No malformed row is stepped over: all that follow it would meet the translation of another row.
+        for row, translated in zip_longest(first, second):
+            if row is None or translated is None:
+                raise DataError([_unmatched(translated, first) if row is None else _unmatched(row, second)])
+            _check_ratings(corpus, row, translated)
+            texts = {column: translated.fields[column] for column in corpus.texts[1:]}
+            line = row.source.rpartition(":")[2]
+            yield Row({**row.fields, **texts, "language": split.language}, f"{name}:{line}")
+
+    return Table(name, first.columns, scan, size=split.rows)
+
+
+def _unmatched(row: Row, shorter: Table) -> Problem:
+    return Problem(row.source, f"has no translation in {shorter.name}, which ends before this row", _REMEDY)
+
+
+def _check_ratings(corpus: Corpus, row: Row, translated: Row) -> None:
+    for relation in corpus.relations:
+        cell, other = row.fields[relation.name], translated.fields[relation.name]
+        if not _is_same(cell, other):
+            found = f"{relation.name} is {cell!r}, but {other!r} in its translation at {translated.source}"
+            raise DataError([Problem(row.source, found, _REMEDY)])
+
+
+def _is_same(cell: object, other: object) -> bool:
+    number = to_number(cell)
+    return cell == other or (number is not None and number == to_number(other))
+
+
+def drawn_table(table: Table, draw: SeededDraw) -> Table:
+    """The drawn rows of a table, in the table's own order; a table of another length is an error.
+
+    Goes through the table twice and holds no texts, so that a long file fits.
+    """
+
+    def scan(fail: Fail) -> Iterator[Row]:
+        groups = [to_label(row.fields.get(draw.by)) for row in table.scan(fail)]
+        if len(groups) != draw.of:
+            raise DataError([_other_length(table, draw, len(groups))])
+        chosen = set(drawn_order(groups, draw.seed)[draw.start : draw.stop])
+        # The first pass has told every problem: none is told twice.
+        yield from (row for number, row in enumerate(table.scan(ignore)) if number in chosen)
+
+    return Table(table.name, table.columns, scan, size=draw.stop - draw.start)
+
+
+def drawn_order(groups: Sequence[str], seed: int) -> list[int]:
+    """The numbers of all rows, counted from 0, in the order in which a seed draws them.
+
+    The rows of a group are sorted by the sha256 of "SEED:NUMBER", which no version of Python or numpy can
+    change. Row k of a group of n then stands at (k + 1/2) / n, and at the same place groups go by name: every
+    stretch has about the groups' shares, and groups of the same size take turns.
+    """
+    members: dict[str, list[int]] = {}
+    for number, group in enumerate(groups):
+        members.setdefault(group, []).append(number)
+    standing: dict[int, tuple[float, str]] = {}
+    for group, numbers in members.items():
+        numbers.sort(key=lambda number: hashlib.sha256(f"{seed}:{number}".encode()).digest())
+        standing.update((number, ((k + 0.5) / len(numbers), group)) for k, number in enumerate(numbers))
+    return sorted(standing, key=standing.__getitem__)
+
+
+def _other_length(table: Table, draw: SeededDraw, rows: int) -> Problem:
+    found = f"{rows:,} rows, expected {draw.of:,} to draw from"
+    remedy = "copy or download it again: of other rows another part would be drawn"
+    return Problem(table.name, found, remedy)

@@ -39,9 +39,14 @@ from likewise.kinds.building import encoder_files
 from likewise.kinds.devscore import Measured, set_numbers, with_score
 from likewise.kinds.leaks import LeakFilter, SideFilter
 from likewise.kinds.pairs import settle_cosines
-from likewise.kinds.parallel_task import ParallelTask, ParallelVectors
-from likewise.kinds.rated_task import ParallelAlignment, RatedTask, RatedVectors
 from likewise.kinds.reading import RatedRows, RatedSpec, rated_data, read_rated, read_translations
+from likewise.kinds.vector_tasks import (
+    ParallelAlignment,
+    ParallelTask,
+    ParallelVectors,
+    RatedTask,
+    RatedVectors,
+)
 from likewise.losses import LOSSES, make_loss
 from likewise.methods.multilingual import CosineMap, FrozenPart, MeaningSplit, SplitLoss, language_parts
 from likewise.methods.pairs import Objective, PairModel

@@ -34,7 +34,7 @@ from likewise.kinds.context import RunContext
 from likewise.kinds.inject_steps import PhraseRows, fitting, phrase_accuracy, phrase_batches
 from likewise.kinds.leaks import SideFilter
 from likewise.kinds.reading import records_print, texts_print
-from likewise.methods.injection import InjectionModel
+from likewise.methods.paraphrase import InjectionModel
 from likewise.phrases.joined import Joiner
 from likewise.records import Record
 from likewise.schema.inject import InjectStage

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from likewise.encoders.features import TextFeatures
 from likewise.errors import DataError
 from likewise.kinds.chunks import Anchors
-from likewise.methods.injection import PARAPHRASE, PHRASE_CLASSES, RANDOM, WITHIN, InjectionModel
+from likewise.methods.paraphrase import PARAPHRASE, PHRASE_CLASSES, RANDOM, WITHIN, InjectionModel
 from likewise.phrases.joined import Joined, Joiner, PiecePair, PieceText
 from likewise.training.sampler import Batches, Share, epoch_batches
 from likewise.training.settings import FitSettings

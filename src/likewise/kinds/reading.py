@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from likewise.data.folds import fold_rows
 from likewise.data.parallel import ParallelText, read_parallel
 from likewise.data.reading import find_named_corpus
-from likewise.data.splits import split_rows
+from likewise.data.splits import fold_rows, split_rows
 from likewise.errors import DataError
 from likewise.kinds.base import DevSet, Job, Shared, StageData
 from likewise.kinds.leaks import LeakFilter, SideFilter

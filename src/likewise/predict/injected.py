@@ -11,13 +11,12 @@ from typing import Any
 from safetensors.torch import save_file
 
 from likewise.encoders.sentence import load_encoder
-from likewise.methods.injection import InjectionModel
 from likewise.methods.pairs import PairModel
-from likewise.predict.entries import plain
+from likewise.methods.paraphrase import InjectionModel
 from likewise.predict.families import Family, Running
 from likewise.predict.pairs import Predictor, encoder_card_line, raw_model
 from likewise.store.card import CardParts, pair_example
-from likewise.store.encoder import save_encoder
+from likewise.store.encoder import plain, save_encoder
 
 
 class InjectedFamily(Family[Any]):

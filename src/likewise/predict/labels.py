@@ -26,12 +26,11 @@ from likewise.methods.label_embedding import LabelModel, label_vectors, shorten
 from likewise.methods.label_texts import find_label_faults
 from likewise.predict.asking import Answerer, Labels
 from likewise.predict.embedding import EncoderEmbedding
-from likewise.predict.entries import plain
 from likewise.predict.families import Family, Running
 from likewise.predict.pairs import encoder_card_line
 from likewise.records import Relation
 from likewise.store.card import CardParts, relations_table, text_example
-from likewise.store.encoder import encoder_to_dict, save_encoder
+from likewise.store.encoder import encoder_to_dict, plain, save_encoder
 
 _log = logging.getLogger("likewise")
 

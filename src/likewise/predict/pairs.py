@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,21 +19,22 @@ from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding
 from likewise.encoders.vocabulary import find_vocabulary
 from likewise.errors import ModelError, UsageError
+from likewise.heads import Layers
 from likewise.methods.described import DESCRIBED
+from likewise.methods.multilingual import FrozenPart
 from likewise.methods.pairs import Objective, PairModel, objective_source
 from likewise.predict.asking import Answerer
 from likewise.predict.embedding import EncoderEmbedding
-from likewise.predict.entries import (
-    frozen_to_dict,
-    objective_from_dict,
-    objective_to_dict,
-    plain,
-    read_frozen,
-)
 from likewise.predict.families import Family, Running
 from likewise.records import Relation
 from likewise.store.card import CardParts, pair_example, relations_table
-from likewise.store.encoder import encoder_to_dict, load_grown_encoder, save_encoder, with_saved_padding
+from likewise.store.encoder import (
+    encoder_to_dict,
+    load_grown_encoder,
+    plain,
+    save_encoder,
+    with_saved_padding,
+)
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -267,3 +268,37 @@ def encoder_card_line(document: Mapping[str, Any]) -> str:
     if document.get("recipe", {}).get("encoder", {}).get("peepholes"):
         return "Its LSTM has peepholes, which sentence-transformers does not know: load it with likewise."
     return "Loads with `SentenceTransformer` too: heads in `likewise/` are ignored there, and lost on saving."
+
+
+def objective_to_dict(objective: Objective) -> dict[str, Any]:
+    """A JSON-ready objective."""
+    entry = asdict(objective)
+    entry["relation"] = objective.relation.to_dict()
+    entry["options"] = dict(objective.options)
+    return {**entry, "pairing": list(objective.pairing)}
+
+
+def objective_from_dict(entry: Mapping[str, Any]) -> Objective:
+    """The inverse of `objective_to_dict`."""
+    read = {
+        "relation": Relation.from_dict(entry["relation"]),
+        "pairing": tuple(entry["pairing"]),
+        "layers": Layers(**{**entry["layers"], "hidden": tuple(entry["layers"]["hidden"])}),
+    }
+    return Objective(**{**entry, **read})
+
+
+def frozen_to_dict(part: FrozenPart) -> dict[str, Any]:
+    """A JSON-ready frozen part; its tensors lie in a file of their own."""
+    names = ("modules", "pairs", "languages", "prelayer")
+    return {name: getattr(part, name) for name in names}
+
+
+def read_frozen(file: Path, document: Mapping[str, Any]) -> FrozenPart | None:
+    """The frozen part of a model.json with its tensors from `file`; None if the model has none."""
+    if "frozen" not in document:
+        return None
+    entry = document["frozen"]
+    tensors = load_file(file) if file.is_file() else {}
+    pairs, languages = tuple(entry["pairs"]), tuple(entry["languages"])
+    return FrozenPart(entry["modules"], pairs, languages, entry["prelayer"], tensors)

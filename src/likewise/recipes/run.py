@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from likewise import ranks
 from likewise.kinds.base import Carried, Job, StageData, runner_of
+from likewise.kinds.building import start_encoder
 from likewise.kinds.context import RunContext
-from likewise.kinds.starting import start_encoder
 from likewise.predict import Answerer, raw_model
 from likewise.predict.families import Running, answerer_of
 from likewise.recipes.prepared import prepared_stages

@@ -75,3 +75,8 @@ def load_grown_encoder(
     layers = [Dense.load(str(folder)) for folder in folders]
     encoder = SentenceTransformer(modules=[*base, *layers], device="cpu")
     return with_prompt(encoder, grown["prompt"]) if grown.get("prompt") else encoder
+
+
+def plain(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Weights as safetensors writes them."""
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}

@@ -17,8 +17,7 @@ from typing import Literal, get_args
 from likewise.data.columns import find_text_columns, missing_column
 from likewise.data.compression import split_endings
 from likewise.data.parallel.languages import Language, find_language, look_up
-from likewise.data.parallel.moses import find_side, find_stored, moses_pairs
-from likewise.data.parallel.plain import RawPairs, field_pairs
+from likewise.data.parallel.plain import RawPairs, field_pairs, find_side, find_stored, moses_pairs
 from likewise.data.parallel.tatoeba import LINKS, PAIR_FIELDS, SENTENCES, is_pair_export, linked_pairs
 from likewise.data.rows import Table
 from likewise.data.tables import open_table

@@ -1,4 +1,4 @@
-"""ParallelTask: what stage 1 of the multilingual method learns from, batch by batch, on cached vectors."""
+"""What the stages over a frozen encoder learn from, batch by batch: translations, and rated pairs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
+from likewise.losses import Loss
 from likewise.methods.multilingual import MeaningSplit, SplitLoss, SplitSides
 
-Form = Literal["paper", "fused"]
-Rows = NDArray[np.int64]
+SplitForm = Literal["paper", "fused"]
+# Numbers of rows, P of them.
+RowNumbers = NDArray[np.int64]
 # Pairs of the dev share that are looked at after every epoch.
 _DEV_PAIRS = 50_000
 
@@ -28,11 +31,11 @@ class ParallelVectors:
     """
 
     vectors: NDArray[np.float32]
-    a: Rows
-    b: Rows
-    language_a: Rows
-    language_b: Rows
-    group: Rows
+    a: RowNumbers
+    b: RowNumbers
+    language_a: RowNumbers
+    language_b: RowNumbers
+    group: RowNumbers
 
     def __len__(self) -> int:
         return len(self.a)
@@ -40,12 +43,12 @@ class ParallelVectors:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Rows of one epoch, aligned: translations, negatives, and texts of the same language."""
+    """RowNumbers of one epoch, aligned: translations, negatives, and texts of the same language."""
 
-    rows: Rows
-    others: Rows
-    same_a: Rows
-    same_b: Rows
+    rows: RowNumbers
+    others: RowNumbers
+    same_a: RowNumbers
+    same_b: RowNumbers
 
 
 class ParallelTask:
@@ -57,7 +60,7 @@ class ParallelTask:
         loss: SplitLoss,
         data: ParallelVectors,
         *,
-        form: Form = "paper",
+        form: SplitForm = "paper",
         batch_size: int = 512,
         dev_share: float = 0.2,
         balance: float = 1.0,
@@ -111,33 +114,33 @@ class ParallelTask:
         same = self._at(draw.same_a[part], draw.same_b[part])
         return self._split.terms(sides, far, same, self._loss)
 
-    def _at(self, first: Rows, second: Rows) -> Tensor:
+    def _at(self, first: RowNumbers, second: RowNumbers) -> Tensor:
         """Vectors of rows, the first above the second."""
         return self._vectors[torch.from_numpy(np.concatenate([first, second]))]
 
-    def _draw(self, rows: Rows, seed: list[int], *, balance: float) -> Draw:
+    def _draw(self, rows: RowNumbers, seed: list[int], *, balance: float) -> Draw:
         generator = np.random.default_rng(seed)
         drawn = balanced_rows(self._data.group[rows], balance, generator)
         rows = rows[drawn]
         if self._form == "fused":
             return Draw(rows, rows, rows, rows)
-        # Rows of another batch, aligned with this one's, as in the authors' code.
+        # RowNumbers of another batch, aligned with this one's, as in the authors' code.
         batches = max(1, len(rows) // self._batch)
         others = np.roll(rows, self._batch * int(generator.integers(1, batches)) if batches > 1 else 1)
         same_a = self._same_language(self._data.language_a[rows], generator)
         same_b = self._same_language(self._data.language_b[rows], generator)
         return Draw(rows, others, same_a, same_b)
 
-    def _texts_by_language(self) -> dict[int, Rows]:
+    def _texts_by_language(self) -> dict[int, RowNumbers]:
         data = self._data
-        found: dict[int, Rows] = {}
+        found: dict[int, RowNumbers] = {}
         for rows in (np.arange(len(data)), self._train):  # a language that only dev has is found there
             languages = np.concatenate([data.language_a[rows], data.language_b[rows]])
             texts = np.concatenate([data.a[rows], data.b[rows]])
             found |= {int(one): np.unique(texts[languages == one]) for one in np.unique(languages)}
         return found
 
-    def _same_language(self, languages: Rows, generator: np.random.Generator) -> Rows:
+    def _same_language(self, languages: RowNumbers, generator: np.random.Generator) -> RowNumbers:
         found = np.empty(len(languages), dtype=np.int64)
         for one in np.unique(languages):
             mine = languages == one
@@ -145,7 +148,7 @@ class ParallelTask:
         return found
 
 
-def balanced_rows(group: Rows, balance: float, generator: np.random.Generator) -> Rows:
+def balanced_rows(group: RowNumbers, balance: float, generator: np.random.Generator) -> RowNumbers:
     """Places of as many rows as there are, groups drawn by size^balance: 1 as they lie, 0 all alike."""
     if balance == 1.0:
         return generator.permutation(len(group))
@@ -154,7 +157,7 @@ def balanced_rows(group: Rows, balance: float, generator: np.random.Generator) -
     return generator.choice(len(group), len(group), p=weights / weights.sum())
 
 
-def _same_in_batch(languages: Rows) -> Tensor:
+def _same_in_batch(languages: RowNumbers) -> Tensor:
     """For each row the next one of its language in the batch, in a circle; itself if it is alone."""
     order = np.argsort(languages, kind="stable")
     ordered = languages[order]
@@ -164,3 +167,100 @@ def _same_in_batch(languages: Rows) -> Tensor:
     same = np.empty_like(order)
     same[order] = order[following]
     return torch.from_numpy(same)
+
+
+@dataclass(frozen=True, slots=True)
+class RatedVectors:
+    """Rated pairs as rows of a matrix of distinct texts.
+
+    `vectors` N×d; `a`, `b` rows of it, `target` (0..1) and `group` (data entries), P each; `weight` says how
+    often a row is drawn, None where all are drawn once.
+    """
+
+    vectors: NDArray[np.float32]
+    a: RowNumbers
+    b: RowNumbers
+    target: NDArray[np.float32]
+    group: RowNumbers
+    weight: NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelAlignment:
+    """Translations that go on finding each other among the others of a batch: InfoNCE, both ways."""
+
+    data: ParallelVectors
+    weight: float = 0.1
+    temperature: float = 0.05
+    batch_size: int = 256
+
+    def loss(self, adapt: nn.Module, generator: np.random.Generator) -> Tensor:
+        """The weighted loss of a batch drawn by the generator."""
+        rows = generator.integers(0, len(self.data), self.batch_size)
+        texts = np.concatenate([self.data.a[rows], self.data.b[rows]])
+        z = functional.normalize(adapt(torch.from_numpy(self.data.vectors[texts])), dim=1)
+        s, t = z.chunk(2)
+        logits = s @ t.T / self.temperature
+        own = torch.arange(len(rows))
+        both = functional.cross_entropy(logits, own) + functional.cross_entropy(logits.T, own)
+        return self.weight * both / 2
+
+
+class RatedTask:
+    """Stage 2 over cached vectors: g(cos(adapt(x_a), adapt(x_b))) against the rating."""
+
+    def __init__(
+        self,
+        adapt: nn.Module,
+        cosine_map: nn.Module,
+        loss: Loss,
+        data: RatedVectors,
+        *,
+        evaluate: Callable[[], Mapping[str, float]],
+        batch_size: int = 64,
+        seed: int = 1,
+        grouped: bool = False,
+        alignment: ParallelAlignment | None = None,
+    ) -> None:
+        self._adapt, self._map, self._loss, self._data = adapt, cosine_map, loss, data
+        self._evaluate, self._batch, self._seed, self._grouped = evaluate, batch_size, seed, grouped
+        self._alignment = alignment
+        self._vectors = torch.from_numpy(data.vectors)
+
+    @property
+    def pairs(self) -> int:
+        """Training pairs."""
+        return len(self._data)
+
+    def losses(self, epoch: int) -> Iterator[Tensor]:
+        """One loss per batch; the last, smaller batch counts like the others."""
+        generator = np.random.default_rng([self._seed, epoch])
+        order = self._order(generator)
+        for start in range(0, len(order), self._batch):
+            loss = self._step(order[start : start + self._batch])
+            if self._alignment is not None:
+                loss = loss + self._alignment.loss(self._adapt, generator)
+            yield loss
+
+    def _order(self, generator: np.random.Generator) -> RowNumbers:
+        count, weight = len(self._data), self._data.weight
+        if weight is None:
+            return generator.permutation(count)
+        return generator.choice(count, count, p=weight / weight.sum())
+
+    def evaluate(self) -> Mapping[str, float]:
+        """Numbers on dev."""
+        return self._evaluate()
+
+    def _step(self, rows: RowNumbers) -> Tensor:
+        data = self._data
+        texts = self._vectors[torch.from_numpy(np.concatenate([data.a[rows], data.b[rows]]))]
+        u, v = self._adapt(texts).chunk(2)
+        output = self._map(functional.cosine_similarity(u, v, dim=1))
+        target, mask = torch.from_numpy(data.target[rows]), torch.ones(len(rows), dtype=torch.bool)
+        # Losses that compare pairs do so within a data entry.
+        options = {"group": torch.from_numpy(data.group[rows])} if self._grouped else {}
+        return self._loss(output, target, mask, **options).mean()
