@@ -489,7 +489,7 @@ def models(tmp_path_factory, tiny_encoder):
         (("model", *NOUN, "no|yes", "--mode", "zero"), "--scale 'no|yes' is no scale"),
         (
             ("model", "--task", "noun", "--describe", "wer weiß", "--scale", "0..1", "--mode", "zero"),
-            "knows no word of --describe (wer, weiß): say it in other words",
+            "knows no word of its description (wer, weiß): say it in other words",
         ),
         (("model", *NOUN, "4..0", "--mode", "zero"), "the range 4..0 is empty"),
         (

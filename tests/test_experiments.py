@@ -415,3 +415,44 @@ def is_running(process):
     except ProcessLookupError:
         return False
     return True
+
+
+def renamed_to_its_former_key(folder):
+    """As a cell of before: the same file under the key that it had then."""
+    from likewise.experiments.cell import Cell
+    from likewise.experiments.plan import Plan
+
+    plan = Plan(read_experiment(folder / "experiment.toml"), "cpu", "fp32", None)
+    cells: list[Cell] = [cell for runs in plan.final_cells() for run in runs for cell in run]
+    for cell in cells:
+        for ending in ("json", "npz"):
+            file = folder / "out" / f"{cell.key}.{ending}"
+            if file.is_file():
+                file.rename(folder / "out" / f"{cell.former_key}.{ending}")
+    return cells
+
+
+def test_cells_under_former_keys_are_taken_over_if_they_are_the_same_training(files, tmp_path):
+    text = files.read_text().partition("[grid]")[0] + '[[setting]]\nname = "MSE"\n'
+    files.write_text(text)
+    first = likewise.experiment(files, tmp_path / "out", device="cpu")
+    cells = renamed_to_its_former_key(tmp_path)
+    told = []
+    again = likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
+    assert told == []
+    assert again.rows == first.rows
+    assert all(cell.key.startswith("v2-small-") for cell in cells)
+
+
+def test_cells_whose_recipe_had_another_default_are_named_as_stale_and_trained_again(files, tmp_path):
+    files.write_text(files.read_text().partition("[grid]")[0] + '[[setting]]\nname = "MSE"\n')
+    likewise.experiment(files, tmp_path / "out", device="cpu")
+    for cell in renamed_to_its_former_key(tmp_path):
+        file = tmp_path / "out" / f"{cell.former_key}.json"
+        kept = json.loads(file.read_text())
+        kept["recipe"]["stage"][0]["warmup"] = 0.2  # what the default was in that version
+        file.write_text(json.dumps(kept))
+    told = []
+    likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
+    assert sum(line.startswith("STALE small-") for line in told) == 2
+    assert len(list((tmp_path / "out").glob("v2-*.json"))) == 2

@@ -44,6 +44,9 @@ def run_with_added(recipe: Recipe, added: Added, models: Path, *, context: RunCo
 
 def _check(recipe: Recipe, added: Added) -> None:
     tasks = learnt(recipe)
+    if not recipe.stage[-1].extendable():
+        found = "trains a fixed head per relation: a task cannot be added"
+        raise RecipeError([Problem(recipe.name, found, "drop add, or take a matcher or a described head")])
     if added.task not in tasks or len(tasks) < 2:
         found = f"{added.task!r} is not one of several tasks: {', '.join(tasks)}"
         raise RecipeError([Problem(f"{recipe.name}: add", found, "name a task of the recipe")])

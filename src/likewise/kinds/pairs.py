@@ -31,12 +31,14 @@ from likewise.kinds.leaks import LeakFilter
 from likewise.kinds.pair_steps import PairSteps, learnt_names, pair_batches, row_lengths
 from likewise.kinds.reading import RatedRows, RatedSpec, merged, read_stage
 from likewise.losses import LOSSES
+from likewise.methods.described import DESCRIBED
 from likewise.methods.pairs import PairModel
-from likewise.predict.pairs import Predictor, cosine_model
+from likewise.predict.pairs import Predictor, check_description_words, cosine_model
 from likewise.schema.pairs import PairsStage, settings_for_few
 from likewise.wording import counted
 
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
     from torch import nn
 
     from likewise.training.sampler import Batches, Share
@@ -66,6 +68,14 @@ class PairsRunner(Runner[PairsStage]):
         stage = job.stage
         leaks = LeakFilter(stage.filter_against, stage.allow_leak, job.context.data_dir)
         return read_stage(job, RatedSpec(stage.data, stage.dev, leaks, stage.dev_share, stage.fold))
+
+    def verify(
+        self, job: Job[PairsStage], data: StageData, encoder: Callable[[], SentenceTransformer]
+    ) -> None:
+        """Refuse descriptions that the encoder cannot read."""
+        for name in dict.fromkeys(one.relation for one in job.stage.objective if one.head == DESCRIBED):
+            check_description_words(encoder(), job.relations[name], job.context.tell)
+        super().verify(job, data, encoder)
 
     def start(self, job: Job[PairsStage], data: StageData, former: Carried) -> Carried:
         """Heads for this stage; those of an earlier one go on where key and shape stay."""

@@ -224,7 +224,7 @@ class PairsFamily(Family[PairModel]):
                 "the model has one head per relation and none that reads descriptions: train it with "
                 'head = "described" (recipe relations-described), then add relations'
             )
-        _check_words(model.encoder, relation, tell)
+        check_description_words(model.encoder, relation, tell)
         model.set_objectives([*model.objectives, replace(template, relation=relation, weight=1.0)])
         model.eval()
 
@@ -244,7 +244,9 @@ def _with_heads(encoder: SentenceTransformer, where: Path, document: Mapping[str
     return model.eval()
 
 
-def _check_words(encoder: SentenceTransformer, relation: Relation, tell: Callable[[str], None]) -> None:
+def check_description_words(
+    encoder: SentenceTransformer, relation: Relation, tell: Callable[[str], None]
+) -> None:
     """Refuse a description that the encoder cannot read; name the words it does not know."""
     vocabulary = find_vocabulary(encoder)
     reading = None if vocabulary is None else vocabulary.read(relation.description)
@@ -252,7 +254,8 @@ def _check_words(encoder: SentenceTransformer, relation: Relation, tell: Callabl
         return
     words = ", ".join(dict.fromkeys(reading.unknown))
     if reading.says_nothing:
-        raise UsageError(f"the encoder knows no word of --describe ({words}): say it in other words")
+        found = f"relation {relation.name!r}: the encoder knows no word of its description ({words})"
+        raise UsageError(f"{found}: say it in other words")
     tell(f"{relation.name}: the description has words that the encoder does not know: {words}")
 
 

@@ -39,7 +39,11 @@ def with_own_table(
             _tell(table, found, tell)
             return _adopting(recipe, document, number, found, known)
         reasons.append(f"stage.{number} ({stage.kind}): {found}")
-    remedy = "declare what a column holds (--relation NAME:lo..hi or NAME:classes), or take another recipe"
+    remedy = (
+        "declare another column, or nothing (leave --relation out), or take another recipe"
+        if table.declared
+        else "declare what a column holds (--relation NAME:lo..hi or NAME:classes), or take another recipe"
+    )
     told = "; ".join(reversed(reasons))
     raise DataError([Problem(table.name, f"no stage of {recipe.name} can learn from it: {told}", remedy)])
 

@@ -85,7 +85,7 @@ def update_model(
     found = Continued({}, {}, {})
     if mode == "zero" and addition.source is not None:
         # Not learnt from now, but by later updates: rows that cannot be read are better known at once.
-        read_stages(jobs_of(_alone(recipe, relation), context))
+        read_stages(jobs_of(_whole(_alone(recipe, relation)), context))
     if mode == "hot":
         own = _alone(recipe, relation)
         found = train_on(
@@ -153,6 +153,13 @@ def with_relation(
 def _alone(recipe: Recipe, relation: Relation) -> Recipe:
     """The recipe of what was added alone."""
     return recipe.model_copy(update={"stage": (recipe.stage[-1].alone(relation),)})
+
+
+def _whole(own: Recipe) -> Recipe:
+    """The same rows, all of them: where nothing is learnt, none are split off and none filtered."""
+    stage: Any = own.stage[-1]
+    whole = stage.model_copy(update={"dev": stage.data, "fold": None, "filter_against": ()})
+    return own.model_copy(update={"stage": (whole,)})
 
 
 def extend(answerer: Answerer, relation: Relation, context: RunContext) -> None:

@@ -136,6 +136,10 @@ class Stage(Part):
         """A whole recipe for a table alone (`train FILE`), or the reason why this kind has none."""
         return f"a stage of kind {cls.model_fields['kind'].default!r} is not made from a table"
 
+    def extendable(self) -> bool:
+        """Whether what it trains can be given another relation without a new head."""
+        return False
+
     def check_addition(self, addition: Addition, mode: str) -> None:
         """Refuse rows that a way of adding does not need, and ways that lack theirs."""
 

@@ -96,6 +96,10 @@ class LabelsStage(TrainedStage):
             raise (DataError(told) if told else error) from None
         return Relation.classes(addition.name, found.labels)
 
+    def extendable(self) -> bool:
+        """Unless each task has a fixed layer."""
+        return self.matcher != "one-hot"
+
     def adding(self, addition: Addition, relation: Relation) -> dict[str, Any]:
         """One more task and its texts."""
         stage = self.model_dump(mode="json")

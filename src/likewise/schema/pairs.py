@@ -206,6 +206,11 @@ class PairsStage(TrainedStage):
             raise UsageError(
                 f"{model} answers pairs: describe the relation (--describe, --scale), not labels"
             )
+        if not self.extendable():
+            raise UsageError(
+                f"{model} has one head per relation and none that reads descriptions: train it with "
+                'head = "described" (recipe relations-described), then add relations'
+            )
         if not (addition.describe or "").strip():
             raise UsageError(f'say in words what {addition.name} asks: --describe "…"')
         scale = addition.scale or ""
@@ -214,6 +219,10 @@ class PairsStage(TrainedStage):
             raise UsageError(f"{found}: give --scale lo..hi, such as 0..4, or --scale 'low<middle<high'")
         relation = Relation.parse(f"{addition.name}:{scale}")
         return replace(relation, description=str(addition.describe).strip())
+
+    def extendable(self) -> bool:
+        """If a head reads what a relation asks."""
+        return any(one.head == _DESCRIBED for one in self.objective)
 
     def check_addition(self, addition: Addition, mode: str) -> None:
         """Refuse rows that a mode does not need, and modes that lack them."""
@@ -232,12 +241,7 @@ class PairsStage(TrainedStage):
         if addition.source is None:
             return {}
         stage = self.model_dump(mode="json")
-        template = next((one for one in stage["objective"] if one["head"] == _DESCRIBED), None)
-        if template is None:
-            raise UsageError(
-                "the model has one head per relation and none that reads descriptions: train it with "
-                'head = "described" (recipe relations-described), then add relations'
-            )
+        template = next(one for one in stage["objective"] if one["head"] == _DESCRIBED)
         entry = {
             "source": addition.source,
             "text_a": addition.text_a,
