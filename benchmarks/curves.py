@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.experiments.cell import take_former
-from likewise.experiments.plan import Plan
+from likewise.experiments.plan import ExperimentPlan
 from likewise.experiments.schema import read_experiment
 
 HERE = Path(__file__).parent
@@ -37,7 +37,7 @@ def main() -> None:
 
 def curves(cells: Path, precision: str) -> list[dict[str, Any]]:
     """Per base, setting and seed the mean dev Pearson after each epoch, and the epoch that was kept."""
-    plan = Plan(read_experiment(GRID), None, precision, None)
+    plan = ExperimentPlan(read_experiment(GRID), None, precision, None)
     found = []
     for runs in plan.final_cells():
         for [cell] in runs:

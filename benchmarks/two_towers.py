@@ -19,7 +19,7 @@ from typing import Any
 
 import likewise
 from alignment import CHUNKED, best_cosines, cases, f1
-from likewise.data import load, write_json_aside
+from likewise.data import load_records, write_json_aside
 from likewise.evaluation.metrics import compute
 
 RESULTS = Path(__file__).resolve().parent / "results" / "two-towers.json"
@@ -50,7 +50,7 @@ def main() -> None:
 
 def choose_by(encoder: str) -> dict[str, float]:
     """Numbers on dev and train."""
-    rows = load("stsb/dev")
+    rows = load_records("stsb/dev")
     scores = likewise.load(encoder).score([row.texts for row in rows])
     gold = [row.values["similarity"] for row in rows]
     sentences = {"STS-B dev": 100 * compute("spearman", gold, next(iter(scores.values())))}

@@ -20,7 +20,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 
-from likewise.data import load
+from likewise.data import load_records
 from likewise.evaluation.crosslingual import PAIRS
 from likewise.kinds.context import RunContext
 from likewise.recipes.prepared import read_stages
@@ -65,7 +65,7 @@ def wanted_texts() -> set[str]:
         found |= {text for records in rated for record in records for text in record.texts}
         found |= {line for text in data.rows.parallel for side in (text.a, text.b) for line in side}
     for pair in PAIRS:
-        found |= {text for record in load(f"stsb_multi_mt/{pair}_test") for text in record.texts}
+        found |= {text for record in load_records(f"stsb_multi_mt/{pair}_test") for text in record.texts}
     return found
 
 

@@ -26,7 +26,7 @@ from likewise.experiments.affinity_tables import (
     together_table,
 )
 from likewise.experiments.parts import learnt, only, task_sets
-from likewise.experiments.plan import Plan
+from likewise.experiments.plan import ExperimentPlan
 from likewise.experiments.rows import make_row, whole
 from likewise.experiments.schema import read_experiment
 from likewise.experiments.summary import ExperimentResult
@@ -352,7 +352,7 @@ def test_what_does_not_go_with_sets_is_refused_when_the_file_is_read(tmp_path, m
 
 
 def keys(file):
-    plan = Plan(read_experiment(file), "cpu", "fp32", None)
+    plan = ExperimentPlan(read_experiment(file), "cpu", "fp32", None)
     return {cell.setting: cell.key for runs in plan.final_cells() for run in runs for cell in run}
 
 
@@ -375,7 +375,7 @@ def test_every_set_chooses_its_own_grid_point_and_the_widest_is_the_baseline(tmp
         '[grid]\n"stage.0.learning_rate" = [1e-3, 1e-2]\n'
         '[[setting]]\nname = "sets"\neach = "subset"\nset = { "stage.0.task" = ["books", "dvds"] }\n'
     )
-    plan = Plan(read_experiment(path), "cpu", "fp32", None)
+    plan = ExperimentPlan(read_experiment(path), "cpu", "fp32", None)
     assert len(plan.grid_cells()) == 3 * 2
 
     def read(cell):

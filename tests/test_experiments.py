@@ -420,9 +420,9 @@ def is_running(process):
 def renamed_to_its_former_key(folder):
     """As a cell of before: the same file under the key that it had then."""
     from likewise.experiments.cell import Cell
-    from likewise.experiments.plan import Plan
+    from likewise.experiments.plan import ExperimentPlan
 
-    plan = Plan(read_experiment(folder / "experiment.toml"), "cpu", "fp32", None)
+    plan = ExperimentPlan(read_experiment(folder / "experiment.toml"), "cpu", "fp32", None)
     cells: list[Cell] = [cell for runs in plan.final_cells() for run in runs for cell in run]
     for cell in cells:
         for ending in ("json", "npz"):

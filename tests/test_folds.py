@@ -15,7 +15,7 @@ import pytest
 import likewise
 from likewise.data.splits import fold_rows, text_groups
 from likewise.errors import DataError, RecipeError
-from likewise.experiments.plan import Plan
+from likewise.experiments.plan import ExperimentPlan
 from likewise.experiments.schema import read_experiment
 from likewise.kinds.context import RunContext
 from likewise.recipes.prepared import read_stages
@@ -210,7 +210,7 @@ def single_tasks(tasks):
 
 def test_a_grid_over_folds_has_a_cell_per_point_and_fold_and_the_best_mean_wins(tasks):
     single_tasks(tasks)
-    plan = Plan(read_experiment(write_experiment(tasks)), "cpu", "fp32", None)
+    plan = ExperimentPlan(read_experiment(write_experiment(tasks)), "cpu", "fp32", None)
     cells = plan.grid_cells()
     assert len(cells) == 3 * 4 + 3 * 4 * 2
     assert len({cell.key for cell in cells}) == len(cells)
@@ -259,4 +259,4 @@ def test_stages_over_a_frozen_encoder_have_no_folds(tasks):
     text = EXPERIMENT.replace('recipe = "{folder}/tasks.toml"', 'recipe = "multilingual"')
     file = write_experiment(tasks, text.partition('[[setting]]\nname = "single"')[0])
     with pytest.raises(RecipeError, match="'refine' has no folds; drop folds"):
-        Plan(read_experiment(file), "cpu", "fp32", None).grid_cells()
+        ExperimentPlan(read_experiment(file), "cpu", "fp32", None).grid_cells()

@@ -16,7 +16,7 @@ from sentence_transformers import SentenceTransformer
 import likewise
 from likewise.encoders.words import average_encoder, load_vectors, word_list
 from likewise.errors import DataError, MissingExtraError, RecipeError
-from likewise.experiments.plan import Plan
+from likewise.experiments.plan import ExperimentPlan
 from likewise.experiments.schema import read_experiment
 from likewise.kinds.building import start_encoder
 from likewise.kinds.context import RunContext
@@ -271,7 +271,10 @@ def test_the_baselines_stand_in_the_experiment_files(scenario):
     assert settings["NBOW"].each == "relation"
     assert settings["Model-I, word2vec"].stages == 0
     cells = [
-        cell for runs in Plan(experiment, "cpu", "fp32", None).final_cells() for run in runs for cell in run
+        cell
+        for runs in ExperimentPlan(experiment, "cpu", "fp32", None).final_cells()
+        for run in runs
+        for cell in run
     ]
     bags = [cell.recipe for cell in cells if cell.setting.startswith("NBOW")]
     assert {len(recipe["stage"][0]["task"]) for recipe in bags} == {1}

@@ -328,7 +328,7 @@ def test_rows_in_memory_are_never_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path))
     monkeypatch.setattr(prepared, "WORTH_SECONDS", 0.0)
     with watching() as watch:
-        likewise.data.load([("a cat", "a dog", 1.0)], relations=[likewise.Relation("score")])
+        likewise.data.load_records([("a cat", "a dog", 1.0)], relations=[likewise.Relation("score")])
     assert not watch.complete
 
 
@@ -357,7 +357,7 @@ set = {{ "stage.1.convolution" = 3 }}
     )
     result = experiment(world / "grid.toml", world / "cells", device="cpu")
     numbers = {row.setting: row.numbers["all"][0] for row in result.rows}
-    rated = likewise.data.load(world / "rated.csv", relations=[likewise.Relation("similarity", hi=5)])
+    rated = likewise.data.load_records(world / "rated.csv", relations=[likewise.Relation("similarity", hi=5)])
     stock = SentenceTransformer(str(tiny_encoder), device="cpu")
     u, v = (stock.encode([r.texts[side] for r in rated], prompt="the ") for side in (0, 1))
     gold = [r.values["similarity"] for r in rated]

@@ -308,12 +308,12 @@ def test_split_off_dev_shares_no_text(tiny_encoder, tmp_path):
 def test_cosine_of_a_ranking_loss_is_settled_on_the_relations_scale(tiny_encoder, tiny_pairs):
     import numpy as np
 
-    from likewise.data import load
+    from likewise.data import load_records
     from likewise.evaluation.metrics import spearman
 
     recipe = on_tiny_data("similarity", tiny_encoder, tiny_pairs, steps=5)
     model = run_recipe(recipe, None, context=RunContext(device="cpu")).predictor
-    records = load(tiny_pairs, relations=[Relation.graded("similarity", 0, 5)])
+    records = load_records(tiny_pairs, relations=[Relation.graded("similarity", 0, 5)])
     gold = np.array([r.values["similarity"] for r in records])
     pairs = [r.texts for r in records]
     answers, cosines = model.score(pairs)["similarity"], model.cosines(pairs)
@@ -344,7 +344,7 @@ def _interrupt(event):
 def test_exact_heads_are_solved_and_saved_like_trained_ones(tiny_encoder, tiny_pairs, tmp_path):
     import numpy as np
 
-    from likewise.data import load
+    from likewise.data import load_records
 
     document = {
         "name": "frozen",
@@ -382,7 +382,9 @@ def test_exact_heads_are_solved_and_saved_like_trained_ones(tiny_encoder, tiny_p
     assert len(report.stages[0]["history"]) == 3 * 6
     model = likewise.load(tmp_path / "m", device="cpu")
     assert np.array_equal(model.encode(["a man plays guitar"]), before)  # the encoder stayed as it was
-    pairs = [record.texts for record in load(tiny_pairs, relations=[Relation.graded("similarity", 0, 5)])]
+    pairs = [
+        record.texts for record in load_records(tiny_pairs, relations=[Relation.graded("similarity", 0, 5)])
+    ]
     again = report.predictor.score(pairs)
     assert np.allclose(model.score(pairs)["similarity"], again["similarity"])
     assert set(model.score(pairs)["entailment"]) <= {"contradiction", "neutral", "entailment"}

@@ -235,13 +235,13 @@ def test_a_run_stopped_between_two_stages_goes_on_bit_for_bit(world):
 
 
 def test_a_cell_is_keyed_by_its_defaults_and_by_what_its_files_hold(world):
-    from likewise.experiments.plan import Plan
+    from likewise.experiments.plan import ExperimentPlan
     from likewise.experiments.schema import read_experiment
 
     file = write_experiment("pairs")
 
     def keys() -> list[str]:
-        plan = Plan(read_experiment(file), None, "fp32", None)
+        plan = ExperimentPlan(read_experiment(file), None, "fp32", None)
         return [cell.key for runs in plan.final_cells() for run in runs for cell in run]
 
     first = keys()
@@ -252,3 +252,43 @@ def test_a_cell_is_keyed_by_its_defaults_and_by_what_its_files_hold(world):
     rows = Path("pairs.csv").read_text().splitlines()
     Path("pairs.csv").write_text("\n".join(rows[:-1]) + "\n")
     assert keys() != first
+
+
+def test_a_refine_stage_learns_a_relation_on_its_own_scale(world):
+    """A column that the recipe does not know by name has a scale of its own, not the first relation's."""
+    rows = Path("pairs.csv").read_text().splitlines()
+    lines = [line.split(",") for line in rows[1:]]
+    table = ["text_a,text_b,score", *(f"{a},{b},{float(value) / 5}" for a, b, value, *_ in lines)]
+    Path("score.csv").write_text("\n".join(table) + "\n")
+    Path("recipe.toml").write_text(tomli_w.dumps(worlds.recipes()["parallel-refine"]))
+    options = {"relations": ["score:0..1"], "overrides": {"stage.1.epochs": 30}, "device": "cpu"}
+    model = likewise.train("recipe.toml", data="score.csv", **options)
+    said = model.score([(a, a) for a, *_ in lines[:5]])["score"]
+    assert [relation.name for relation in model.relations] == ["score"]
+    assert np.mean(said) > 0.5  # the same text twice, on 0..1; with targets of 0..0.2 it stays near 0.2
+
+
+def test_a_constant_dev_set_is_refused_before_anything_is_encoded(world):
+    from likewise.kinds.context import RunContext
+    from likewise.recipes.run import dry_run
+
+    rows = ["text_a,text_b,similarity", "a dog,a cat,3", "the man,a dog,3", "a cat,the man,3"]
+    Path("const.csv").write_text("\n".join(rows) + "\n")
+    document = worlds.recipes()["parallel-refine"]
+    document["stage"][1]["dev"] = [{"source": "const.csv"}]
+    Path("recipe.toml").write_text(tomli_w.dumps(document))
+    with pytest.raises(DataError, match=r"const\.csv: too few ratings of similarity"):
+        dry_run(read_recipe("recipe.toml"), context=RunContext(device="cpu"))
+
+
+def test_a_recipe_may_leave_its_data_to_the_users_table(world):
+    document = worlds.recipes()["joint"]
+    del document["stage"][0]["data"]
+    Path("recipe.toml").write_text(tomli_w.dumps(document))
+    recipe, _ = make_recipe("recipe.toml", data="pairs.csv", relations=["similarity:0..5"])
+    assert [entry["source"] for entry in stage_of(recipe)["data"]] == ["pairs.csv"]
+
+
+def test_a_table_with_one_text_column_is_told_how_to_name_two(world):
+    with pytest.raises(DataError, match=r"--text-a NAME --text-b NAME"):
+        make_recipe("similarity", data="moods.csv")

@@ -24,7 +24,7 @@ from torch import nn
 import likewise
 from likewise import registry
 from likewise.answering import Answers, Limits
-from likewise.data import load as load_records
+from likewise.data import load_records
 from likewise.data.own import OwnTable
 from likewise.errors import RecipeError, UsageError
 from likewise.experiments import experiment
@@ -37,9 +37,9 @@ from likewise.kinds.base import (
     Runner,
     Shared,
     StageData,
+    by_seed,
     course_of,
     run_options,
-    seeded,
     stage_report,
 )
 from likewise.kinds.devscore import Measured, dev_scorer
@@ -122,7 +122,7 @@ class LadderRunner(Runner[LadderStage]):
 
     def start(self, job: Job[LadderStage], data: StageData, former: Carried) -> Carried:
         [relation] = job.relations.values()
-        with seeded(job):
+        with by_seed(job):
             model = LadderModel(relation, job.stage.rungs)
         return Carried(job.stage.gives, lambda: model.encoder, lambda: model)
 

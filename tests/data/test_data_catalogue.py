@@ -14,8 +14,8 @@ from likewise.data import (
     corpus_names,
     find_corpus,
     infer_relations,
-    load,
     load_corpus,
+    load_records,
     pair_key,
     text_key,
 )
@@ -158,19 +158,23 @@ def test_catalogue_corpus_sources(tiny):
         ("sick", "dev"),
         ("sick/dev", None),
     ):
-        records = load(source, split=split, data_dir=tiny)
+        records = load_records(source, split=split, data_dir=tiny)
         assert [record.values for record in records] == [
             {"relatedness": 4.1, "entailment": "entailment"},
             {"relatedness": 1.2, "entailment": "neutral"},
         ]
         assert (records[0].source, records[0].language) == ("sick/trial.tsv:2", "en")
     similarity = Relation.graded("similarity", 1, 5)
-    records = load("sick/trial", data_dir=tiny, relations=[similarity], columns={"similarity": "relatedness"})
+    records = load_records(
+        "sick/trial", data_dir=tiny, relations=[similarity], columns={"similarity": "relatedness"}
+    )
     assert records[0].values == {"similarity": 4.1}
     with pytest.raises(DataError, match="no column 'similarity'"):
-        load("sick/trial", data_dir=tiny, relations=[similarity])
+        load_records("sick/trial", data_dir=tiny, relations=[similarity])
     ordered = Relation.ordered("entailment", NLI)
-    assert load("sick/trial", data_dir=tiny, relations=[ordered])[1].values == {"entailment": "neutral"}
+    assert load_records("sick/trial", data_dir=tiny, relations=[ordered])[1].values == {
+        "entailment": "neutral"
+    }
 
 
 def test_catalogue_relations_of_a_corpus(tiny):
@@ -184,8 +188,8 @@ def test_catalogue_environment_names_the_folder_and_any_compression_will_do(tiny
     (tiny / "sick" / "trial.tsv.xz").write_bytes(lzma.compress(plain.read_bytes()))
     plain.unlink()
     monkeypatch.setenv("LIKEWISE_DATA", str(tiny))
-    assert len(load("sick/trial")) == 2
-    assert len(load("sick/trial", data_dir=tiny / "elsewhere")) == 2
+    assert len(load_records("sick/trial")) == 2
+    assert len(load_records("sick/trial", data_dir=tiny / "elsewhere")) == 2
 
 
 def test_catalogue_wrong_rows_and_checksum_are_reported(tiny):
@@ -231,7 +235,7 @@ def test_catalogue_falls_back_to_the_hub(tmp_path, alone, monkeypatch):
         return datasets.DatasetDict({"validation": datasets.Dataset.from_list(rows)})
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    records = load("mrpc/dev", data_dir=tmp_path)
+    records = load_records("mrpc/dev", data_dir=tmp_path)
     assert records[0].values == {"paraphrase": "paraphrase"}
     assert asked == [("nyu-mll/glue", "mrpc")]
     with pytest.raises(DataError, match="1 rows, expected 408"):
@@ -253,17 +257,17 @@ def test_catalogue_unknown_names():
     with pytest.raises(UsageError, match=r"no corpus is named 'stbs'; did you mean stsb\?"):
         find_corpus("stbs")
     with pytest.raises(UsageError, match=r"`likewise data list` shows them all"):
-        load("corpus:zzzzzz/train")
+        load_records("corpus:zzzzzz/train")
     with pytest.raises(
         UsageError, match=r"corpus 'stsb' has no split 'held'; choose one of train, dev, test"
     ):
-        load("stsb/held")
+        load_records("stsb/held")
     with pytest.raises(
         UsageError, match=r"corpus 'stsb' has several splits \(train, dev, test\); name one: stsb/train"
     ):
-        load("stsb")
+        load_records("stsb")
     with pytest.raises(UsageError, match=r"names one split and the call another, 'dev'"):
-        load("stsb/test", split="dev")
+        load_records("stsb/test", split="dev")
     assert find_corpus("sts13").find_split().name == "test"
 
 
@@ -271,7 +275,7 @@ def test_catalogue_a_file_of_that_name_wins(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "stsb").mkdir()
     with pytest.raises(DataError, match="is a folder without data files"):
-        load("stsb")
+        load_records("stsb")
 
 
 @pytest.fixture
@@ -289,7 +293,7 @@ def treebank(tmp_path, alone):
 
 def test_catalogue_where_takes_several_values_and_a_split_its_own_labels(treebank):
     def found(part):
-        records = load(f"sst2_sentences/{part}", data_dir=treebank)
+        records = load_records(f"sst2_sentences/{part}", data_dir=treebank)
         return [(record.texts[0], record.values["sentiment"], record.source) for record in records]
 
     assert found("train") == [
@@ -302,7 +306,7 @@ def test_catalogue_where_takes_several_values_and_a_split_its_own_labels(treeban
         ("Dull.", "negative", "sst2/dev.tsv:2"),
         ("Lively.", "positive", "sst2/dev.tsv:3"),
     ]
-    assert load("sst1/train", data_dir=treebank)[2].values == {"sentiment": "neutral"}
+    assert load_records("sst1/train", data_dir=treebank)[2].values == {"sentiment": "neutral"}
     with pytest.raises(DataError, match="corpus sst2_sentences/train: 4 rows, expected 6,920"):
         load_corpus("sst2_sentences", "train", data_dir=treebank)
 
@@ -374,10 +378,10 @@ def test_catalogue_sick9840_reads_the_users_own_file(tmp_path, alone, place):
     rows = line(1, "4.5", "ENTAILMENT", "TRAIN") + line(2, "1.5", "NEUTRAL", "TEST")
     rows += line(3, "2", "CONTRADICTION", "TRAIN")
     path.write_text(SICK_HEADER + rows, encoding="utf-8")
-    records = load("sick9840/train", data_dir=tmp_path)
+    records = load_records("sick9840/train", data_dir=tmp_path)
     assert [record.values["entailment"] for record in records] == ["entailment", "contradiction"]
     assert [record.source.rpartition(":")[2] for record in records] == ["2", "4"]
-    assert load("sick9840/test", data_dir=path)[0].values["relatedness"] == 1.5
+    assert load_records("sick9840/test", data_dir=path)[0].values["relatedness"] == 1.5
 
 
 @pytest.mark.realdata

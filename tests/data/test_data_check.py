@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.data import check, load, open_table, pair_key, text_key
+from likewise.data import check, load_records, open_table, pair_key, text_key
 from likewise.errors import DataError, UsageError
 from likewise.records import Relation
 
@@ -164,7 +164,7 @@ def test_check_passes_exactly_what_read_accepts(cell, relations):
     ]
     report = check(rows, relations=relations)
     try:
-        load(rows, relations=[summary.relation for summary in report.relations])
+        load_records(rows, relations=[summary.relation for summary in report.relations])
     except DataError:
         assert not report.ok
     else:

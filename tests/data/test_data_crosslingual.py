@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from likewise.cli.data import app
-from likewise.data import check, corpus_names, find_corpus, infer_relations, load, load_corpus
+from likewise.data import check, corpus_names, find_corpus, infer_relations, load_corpus, load_records
 from likewise.data.catalogue import Corpus, Split
 from likewise.data.corpora import locate, verify
 from likewise.data.reading import find_named_corpus
@@ -38,7 +38,7 @@ def write_side(folder, language, rows):
 
 
 def test_crosslingual_texts_come_from_two_languages(tiny):
-    records = load("stsb_multi_mt/en-de_test", data_dir=tiny)
+    records = load_records("stsb_multi_mt/en-de_test", data_dir=tiny)
     assert [record.texts for record in records] == [
         ("A boat floats.", "Ein Schiff schwimmt."),
         ("A man sings.", "Ein Hund."),
@@ -46,7 +46,7 @@ def test_crosslingual_texts_come_from_two_languages(tiny):
     assert [record.values for record in records] == [{"similarity": 5.0}, {"similarity": 1.2}]
     assert {record.language for record in records} == {"en-de"}
     assert records[1].source == "stsb_multi_mt/en.test.tsv + de.test.tsv:3"
-    reverse = load("corpus:stsb_multi_mt", split="de-en_test", data_dir=tiny)
+    reverse = load_records("corpus:stsb_multi_mt", split="de-en_test", data_dir=tiny)
     assert (reverse[0].texts, reverse[0].language) == (("Ein Boot schwimmt.", "A ship floats."), "de-en")
     assert infer_relations("stsb_multi_mt/en-de_test", data_dir=tiny)[0].scale == "0..5"
 
@@ -54,7 +54,10 @@ def test_crosslingual_texts_come_from_two_languages(tiny):
 def test_crosslingual_one_language_twice_is_that_language(tiny):
     corpus = find_corpus("stsb_multi_mt")
     assert corpus.find_split("en-en_test") is corpus.find_split("en_test")
-    assert [record.language for record in load("stsb_multi_mt/en-en_test", data_dir=tiny)] == ["en", "en"]
+    assert [record.language for record in load_records("stsb_multi_mt/en-en_test", data_dir=tiny)] == [
+        "en",
+        "en",
+    ]
 
 
 def test_crosslingual_names_are_found_and_derived():
@@ -115,7 +118,7 @@ def test_crosslingual_other_ratings_name_both_files_and_the_row(tiny):
         r"en\.test\.tsv:3: similarity is '1\.2', but '3\.1' in its translation at .*/de\.test\.tsv:3; take"
     )
     with pytest.raises(DataError, match=expected):
-        load("stsb_multi_mt/en-de_test", data_dir=tiny)
+        load_records("stsb_multi_mt/en-de_test", data_dir=tiny)
     assert check("stsb_multi_mt/en-de_test", data_dir=tiny).counts["unreadable"] == 1
 
 
@@ -143,7 +146,7 @@ def test_crosslingual_absent_side_is_named(tiny):
     with pytest.raises(
         DataError, match=r"stsb_multi_mt/fr_test: stsb_multi_mt/fr\.test\.tsv\.xz is not here"
     ):
-        load("stsb_multi_mt/en-fr_test", data_dir=tiny)
+        load_records("stsb_multi_mt/en-fr_test", data_dir=tiny)
     corpus = find_corpus("stsb_multi_mt")
     assert locate(corpus, corpus.find_split("en-fr_test"), tiny) is None
     assert locate(corpus, corpus.find_split("en-de_test"), tiny).name == "en.test.tsv"

@@ -10,7 +10,7 @@ import logging
 
 import pytest
 
-from likewise.data import count_rows, infer_relations, load, open_table
+from likewise.data import count_rows, infer_relations, load_records, open_table
 from likewise.data import own as module
 from likewise.data.columns import find_any_texts
 from likewise.data.own import open_own_table
@@ -260,10 +260,10 @@ def test_own_table_of_a_named_corpus_is_what_the_catalogue_says(data_dir):
 def test_records_are_loaded_with_one_opening_or_two(tmp_path, ending, opened):
     path = write(tmp_path, ending)
     relation = Relation.graded("score", 0, 5)
-    given = load(path, relations=[relation])
+    given = load_records(path, relations=[relation])
     assert len(opened) == 1
     opened.clear()
-    assert [record.texts for record in load(path)] == [record.texts for record in given]
+    assert [record.texts for record in load_records(path)] == [record.texts for record in given]
     assert len(opened) == 2
     opened.clear()
     table = open_table(path)
@@ -272,6 +272,6 @@ def test_records_are_loaded_with_one_opening_or_two(tmp_path, ending, opened):
     opened.clear()
     table = open_table(path)
     assert "score" in table.columns
-    assert load(table, relations=[relation]) == given
+    assert load_records(table, relations=[relation]) == given
     assert len(opened) == 1
     assert open_own_table(table, name="x").relations == open_own_table(path, name="x").relations

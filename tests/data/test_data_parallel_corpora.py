@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from likewise.cli.data import app
-from likewise.data import catalogue, check, corpus_names, find_corpus, load, load_corpus
+from likewise.data import catalogue, check, corpus_names, find_corpus, load_corpus, load_records
 from likewise.data.catalogue import Corpus, Split
 from likewise.data.corpora import verify
 from likewise.data.parallel import find_language, parallel_names, read_parallel
@@ -78,7 +78,7 @@ def test_parallel_corpora_files_that_are_there_win(tiny, monkeypatch):
 
 def test_parallel_corpora_and_rated_ones_are_not_mistaken_for_each_other(tiny):
     expected = r"'tiny' holds translations, not rated pairs; use it under `parallel`"
-    for take in (load_corpus, lambda name, split, **more: load(f"{name}/{split}", **more)):
+    for take in (load_corpus, lambda name, split, **more: load_records(f"{name}/{split}", **more)):
         with pytest.raises(UsageError, match=expected):
             take("tiny", "en-de_train", data_dir=tiny)
     with pytest.raises(UsageError, match=expected):

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from likewise.cli.data import app
-from likewise.data import catalogue, check, corpus_names, find_corpus, load, text_key
+from likewise.data import catalogue, check, corpus_names, find_corpus, load_records, text_key
 from likewise.data.catalogue import Corpus, Split
 from likewise.data.corpora import verify
 from likewise.data.links import Link, LinkedPair, read_links, write_links
@@ -115,7 +115,7 @@ def test_paraphrases_a_text_that_is_none_is_an_error_with_its_line(tiny):
 
 def test_paraphrases_corpora_are_not_mistaken_for_others(tiny):
     with pytest.raises(UsageError, match=r"'owls' holds paraphrases, not rated pairs; read it by read_para"):
-        load("owls/train", data_dir=tiny)
+        load_records("owls/train", data_dir=tiny)
     with pytest.raises(UsageError, match=r"'owls' holds paraphrases, not translations; read it by read_para"):
         read_parallel("owls/train", data_dir=tiny)
     with pytest.raises(UsageError, match=r"'tatoeba' holds translations, not paraphrases; use it under `par"):

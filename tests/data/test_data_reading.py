@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from likewise.data import infer_relations, load, read
+from likewise.data import infer_relations, load_records, read
 from likewise.errors import DataError, FormatError, UsageError, ValueRangeError
 from likewise.records import Record, Relation
 
@@ -30,13 +30,13 @@ def pairs(tmp_path):
 
 
 def one(cell, relation=SIMILARITY):
-    return load([{"text_a": "x", "text_b": "y", relation.name: cell}], relations=[relation])[0].values[
-        relation.name
-    ]
+    return load_records([{"text_a": "x", "text_b": "y", relation.name: cell}], relations=[relation])[
+        0
+    ].values[relation.name]
 
 
 def test_reading_records(pairs):
-    records = load(pairs, relations=[SIMILARITY, ENTAILS])
+    records = load_records(pairs, relations=[SIMILARITY, ENTAILS])
     assert records[0] == Record(
         ("A cat sleeps.", "A kitten is asleep."),
         {"similarity": 4.5, "entails": "yes"},
@@ -51,20 +51,20 @@ def test_reading_records(pairs):
 
 
 def test_reading_limit_and_texts_only(pairs):
-    assert [record.values for record in load(pairs, relations=(), limit=2)] == [{}, {}]
+    assert [record.values for record in load_records(pairs, relations=(), limit=2)] == [{}, {}]
 
 
 def test_reading_finds_relations_when_none_are_named(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text("s1\ts2\tscore\tlabel\nx\ty\t0.5\tyes\nz\tw\t1\tno\n", encoding="utf-8")
-    assert load(path)[0].values == {"score": 0.5, "label": "yes"}
+    assert load_records(path)[0].values == {"score": 0.5, "label": "yes"}
     assert [relation.scale for relation in infer_relations(path)] == ["0..1", "no | yes"]
     assert [relation.scale for relation in infer_relations(path, declared=["score:0..5"])] == ["0..5"]
 
 
 def test_reading_columns_map_names(pairs):
     relation = Relation.graded("closeness", 0, 5)
-    records = load(pairs, relations=[relation], columns={"closeness": "similarity"})
+    records = load_records(pairs, relations=[relation], columns={"closeness": "similarity"})
     assert records[0].values == {"closeness": 4.5}
     with pytest.raises(DataError, match=r"no column 'closenes'; columns: text_a.*leave the relation out"):
         read(pairs, relations=[relation], columns={"closeness": "closenes"})
@@ -73,7 +73,7 @@ def test_reading_columns_map_names(pairs):
 def test_reading_one_text_a_row(tmp_path):
     path = tmp_path / "texts.csv"
     path.write_text("text,label\nhello,a\nbye,b\n", encoding="utf-8")
-    records = load(path, pairs=False)
+    records = load_records(path, pairs=False)
     assert [(record.texts, record.values) for record in records] == [
         (("hello",), {"label": "a"}),
         (("bye",), {"label": "b"}),
@@ -97,7 +97,7 @@ def test_reading_jsonl_nan_is_refused_with_its_line(tmp_path):
     path = tmp_path / "p.jsonl"
     path.write_text('{"a": "x", "b": "y", "similarity": 1}\n{"a": "v", "b": "w", "similarity": NaN}\n')
     with pytest.raises(DataError, match=r"p.jsonl:2: similarity is NaN"):
-        load(path, relations=[SIMILARITY])
+        load_records(path, relations=[SIMILARITY])
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_reading_unknown_label():
 def test_reading_bad_text(cell, message):
     rows = [{"text_a": "x", "text_b": "y"}, {"text_a": "x", "text_b": cell}]
     with pytest.raises(DataError, match=message):
-        load(rows, max_chars=50)
+        load_records(rows, max_chars=50)
 
 
 def test_reading_stops_at_the_first_problem_and_not_before(tmp_path):
@@ -180,4 +180,4 @@ def test_reading_standard_input_needs_declared_relations(monkeypatch):
     ):
         read("-")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    assert load("-", relations=[SIMILARITY])[0].source == "stdin:2"
+    assert load_records("-", relations=[SIMILARITY])[0].source == "stdin:2"

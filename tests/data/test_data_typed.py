@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from likewise.data import check, load
+from likewise.data import check, load_records
 from likewise.errors import FormatError
 from likewise.records import Relation
 
@@ -36,7 +36,7 @@ def folder(tmp_path):
 
 
 def test_typed_folder_is_read_like_any_table(folder):
-    records = load(folder, relations=[Relation.parse(text) for text in RELATIONS])
+    records = load_records(folder, relations=[Relation.parse(text) for text in RELATIONS])
     assert records[0].texts == ("The mill N. Nobody 1650", "The windmill A small museum")
     assert records[1].texts == ("A brass horn", "A letter about a horn")
     assert records[0].values["description"] == 4.5
@@ -49,11 +49,11 @@ def test_typed_folder_names_what_is_missing(folder):
     with pytest.raises(
         FormatError, match=r"input.europeana.txt:2: 2b_p_D.txt is not in text/; fetch the item"
     ):
-        load(folder, relations=[Relation.parse(text) for text in RELATIONS])
+        load_records(folder, relations=[Relation.parse(text) for text in RELATIONS])
     assert check(folder, relations=RELATIONS).problems == 1
     (folder / "STS.gs.europeana.txt").write_text("4\t0\n")
     with pytest.raises(FormatError, match=r"2 pairs in STS.input.europeana.txt, 1 lines of scores"):
-        load(folder, relations=[Relation.parse(text) for text in RELATIONS])
+        load_records(folder, relations=[Relation.parse(text) for text in RELATIONS])
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_typed_folder_refuses_odd_addresses(folder, line, message):
     second = (folder / "STS.input.europeana.txt").read_text().splitlines()[1]
     (folder / "STS.input.europeana.txt").write_text(f"{line}\n{second}\n")
     with pytest.raises(FormatError, match=message):
-        load(folder, relations=[Relation.parse(text) for text in RELATIONS])
+        load_records(folder, relations=[Relation.parse(text) for text in RELATIONS])

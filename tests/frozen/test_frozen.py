@@ -20,7 +20,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import likewise
-from likewise.experiments.plan import Plan
+from likewise.experiments.plan import ExperimentPlan
 from likewise.experiments.schema import read_experiment
 from likewise.kinds.context import RunContext
 from likewise.recipes.run import dry_run, run_recipe
@@ -208,7 +208,7 @@ def test_stored_folders_answer_as_they_did(inside, family, tmp_path):
 )
 def test_cell_keys_stay(file, monkeypatch):
     monkeypatch.chdir(ROOT)
-    plan = Plan(read_experiment(file), None, "fp32", None)
+    plan = ExperimentPlan(read_experiment(file), None, "fp32", None)
     cells = [*plan.grid_cells(), *(cell for runs in plan.final_cells() for run in runs for cell in run)]
     # Keys of the first form find what was trained before there were others.
     for part, keys in (

@@ -7,7 +7,7 @@ import itertools
 import pytest
 import torch
 
-from likewise.data import load
+from likewise.data import load_records
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError, EvaluationError, UsageError
 from likewise.heads import Layers
@@ -26,7 +26,7 @@ TWO = [*ONE, Objective(TOPIC, "distribution", "kl_grid", pairing=("prod", "absdi
 
 @pytest.fixture(scope="module")
 def records(tiny_pairs):
-    return load(tiny_pairs, relations=[SIMILARITY, TOPIC])
+    return load_records(tiny_pairs, relations=[SIMILARITY, TOPIC])
 
 
 def fit_pairs(model, records, *, settings, weights=None, **options):
@@ -193,7 +193,7 @@ def test_fit_needs_pairs_and_ratings(tiny_encoder, records, tmp_path):
 
 def test_fit_refuses_a_relation_that_never_varies(tiny_encoder, tmp_path):
     rows = [{"a": f"the cat {i}", "b": f"a dog {i}", "similarity": 3} for i in range(12)]
-    records = load(rows, relations=[SIMILARITY])
+    records = load_records(rows, relations=[SIMILARITY])
     with pytest.raises(
         DataError, match=r"rows: relation 'similarity' is 3.0 in all 12 rated .*check the column"
     ):

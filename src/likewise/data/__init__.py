@@ -9,7 +9,7 @@ from likewise.data.columns import find_text_columns
 from likewise.data.corpora import load_corpus
 from likewise.data.keys import pair_key, text_key
 from likewise.data.ratings import find_relations
-from likewise.data.reading import infer_relations, load, read
+from likewise.data.reading import infer_relations, load_records, read
 from likewise.data.rows import Row, Table
 from likewise.data.tables import count_rows, open_table
 from likewise.data.writing import TableWriter
@@ -25,8 +25,8 @@ __all__ = [
     "find_relations",
     "find_text_columns",
     "infer_relations",
-    "load",
     "load_corpus",
+    "load_records",
     "open_table",
     "pair_key",
     "read",

@@ -1,4 +1,4 @@
-"""read and load: any source as records, validated row by row."""
+"""read and load_records: any source as records, validated row by row."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read(
     return records if limit is None else islice(records, limit)
 
 
-def load(
+def load_records(
     source: object,
     *,
     relations: Sequence[Relation] | None = None,

@@ -17,7 +17,7 @@ LOG_VARIABLE = "LIKEWISE_TEST_LOG"
 DEFAULT_LOG = Path("runs") / "likewise-test-runs.jsonl"
 
 
-class Measured(Protocol):
+class LoggedResult(Protocol):
     """A result that names its suite and protocol."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def log_path(path: str | Path | None = None) -> Path:
 
 
 def log_test_run(
-    result: Measured,
+    result: LoggedResult,
     *,
     model: str,
     fingerprint: str = "",

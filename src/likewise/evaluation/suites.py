@@ -101,7 +101,7 @@ SUITES: dict[str, Suite] = {
 }
 
 
-# Pairs of METHODS 2.5: six of them rated in the training data of the shipped recipes, the others held out.
+# Language pairs: six of them rated in the training data of the shipped recipes, the others held out.
 LANGUAGE_PAIRS = (
     *("en-en", "en-de", "en-es", "en-fr", "en-it", "en-nl", "en-pl", "en-pt", "en-ru"),
     *("fr-de", "ru-de", "fr-es", "es-zh", "zh-ru", "pt-pl"),
@@ -116,7 +116,7 @@ def _labelled(name: str, asks: str, corpus: str, split: str = "test", relation: 
     return Task(name, corpus, split, relation=relation, metric="accuracy", asks=asks, texts=1)
 
 
-# Seed 002's nine sets; its three scenarios share IMDB.
+# The nine sets of Zhang, Xiao, Chen, Wang & Jin 2017; its three scenarios share IMDB.
 SUITES["classification"] = Suite(
     "classification",
     (

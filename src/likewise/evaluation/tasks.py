@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.data import find_corpus, load, load_corpus
+from likewise.data import find_corpus, load_corpus, load_records
 from likewise.errors import EvaluationError
 from likewise.evaluation.aggregate import aggregate
 from likewise.evaluation.metrics import get_metric
@@ -73,7 +73,7 @@ def load_task(task: Task, *, data_dir: Path | str | None = None) -> list[Record]
     if task.file is not None:
         wanted = [task.relation] if isinstance(task.relation, Relation) else None
         columns = {task.relation_name: task.column} if task.column else None
-        records = load(
+        records = load_records(
             task.file,
             relations=wanted,
             text_a=task.text_a,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.experiments.plan import Plan
-from likewise.experiments.runner import Runner
+from likewise.experiments.plan import ExperimentPlan
+from likewise.experiments.runner import CellRunner
 from likewise.experiments.schema import read_experiment
 from likewise.experiments.summary import ExperimentResult
 
@@ -35,8 +35,8 @@ def run_experiments(
     folder = Path(output) if output is not None else Path("runs") / "cells"
     folder.mkdir(parents=True, exist_ok=True)
     where = None if data_dir is None else str(data_dir)
-    plans = [Plan(read_experiment(Path(file)), device, precision, where) for file in files]
-    runner = Runner(folder, workers, progress, tell)
+    plans = [ExperimentPlan(read_experiment(Path(file)), device, precision, where) for file in files]
+    runner = CellRunner(folder, workers, progress, tell)
     # Rows without a grid need not wait for the grids of the others.
     runner.run([cell for plan in plans for cell in (*plan.grid_cells(), *plan.settled_cells())])
     for plan in plans:

@@ -194,11 +194,11 @@ def _measure(cell: Cell, predictor: Answerer, folder: Path) -> dict[str, Any]:
 
 
 def _check(check: Mapping[str, str], predictor: Answerer, cell: Cell, arrays: dict[str, Any]) -> float:
-    from likewise.data import load
+    from likewise.data import load_records
     from likewise.evaluation.metrics import compute, get_metric
     from likewise.records import nearest_labels
 
-    records = load(check["source"], data_dir=cell.data_dir)
+    records = load_records(check["source"], data_dir=cell.data_dir)
     relation = next(r for r in predictor.relations if r.name == check["relation"])
     gold = [record.values[check["relation"]] for record in records]
     answers: Any = predictor.score([record.texts for record in records], relation=relation.name)[

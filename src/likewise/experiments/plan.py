@@ -36,7 +36,7 @@ class Line:
         return self.start.name, self.setting.name + tasks
 
 
-class Plan:
+class ExperimentPlan:
     """One experiment file: which cells it needs, which grid points it chose, what table comes out."""
 
     def __init__(self, plan: Experiment, device: str | None, precision: str, data_dir: str | None) -> None:

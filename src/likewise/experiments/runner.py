@@ -22,7 +22,7 @@ from likewise.experiments.related import Arrays
 _WATCH_SECONDS = 1.0
 
 
-class Runner:
+class CellRunner:
     """Runs cells side by side and reads their files."""
 
     def __init__(

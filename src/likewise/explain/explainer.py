@@ -9,7 +9,7 @@ from likewise.answering import Answering, find_relation
 from likewise.data.links import LinkedPair, Span
 from likewise.explain.explanation import ExplainedPhrase, ExplainedText, ExplainedWord, PairExplanation
 from likewise.explain.matching import MatchedPair, match_linked, match_pairs
-from likewise.explain.occlusion import Carried, measure_carried
+from likewise.explain.occlusion import Contributions, measure_carried
 from likewise.phrases.aligner import Aligner
 from likewise.phrases.blocks import Block
 from likewise.phrases.linking import WINDOW, Asked, align_pairs, cut, makers, phrased
@@ -88,7 +88,7 @@ class Explainer:
             )
 
 
-def _sides(found: MatchedPair, carried: Carried) -> tuple[ExplainedText, ExplainedText]:
+def _sides(found: MatchedPair, carried: Contributions) -> tuple[ExplainedText, ExplainedText]:
     single = [link for link in found.links if _is_word(link.a) and _is_word(link.b)]
     chances = [link.chance for link in found.links]
     return (

@@ -19,7 +19,7 @@ TextPair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class Contributions:
     """A pair's answer, the share of the label it is, and what the blocks of either text carry."""
 
     source: str
@@ -45,7 +45,7 @@ def measure_carried(
     relation: str,
     pairs: Sequence[tuple[Phrases, Phrases]],
     blocks: Sequence[tuple[Sequence[Block], Sequence[Block]]],
-) -> list[Carried]:
+) -> list[Contributions]:
     """What the blocks of pairs carry; all pairs, whole and without each block, are scored at once."""
     rows: list[TextPair] = []
     places: list[tuple[int, list[int | None], list[int | None]]] = []
@@ -76,5 +76,7 @@ def measure_carried(
             for left in (left_a, left_b)
         ]
         answer: float | str = round(full, 6) if labels is None else labels[column]
-        found.append(Carried(answers.source, answer, None if labels is None else round(full, 6), *carried))
+        found.append(
+            Contributions(answers.source, answer, None if labels is None else round(full, 6), *carried)
+        )
     return found

@@ -219,7 +219,7 @@ def course_of(job: Job[Any], steps: int) -> str:
 
 
 @contextmanager
-def seeded(job: Job[Any]) -> Iterator[None]:
+def by_seed(job: Job[Any]) -> Iterator[None]:
     """Draw what a model begins with by the recipe's seed, and leave the global generator alone."""
     import torch
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("likewise")
 
-Model = TypeVar("Model", bound="nn.Module")
+_Model = TypeVar("_Model", bound="nn.Module")
 
 CORRELATIONS = ("spearman", "pearson")
 # A best correlation on dev below this is no chance: answers fall where ratings rise.
@@ -47,10 +47,10 @@ class Measured:
 
 
 def dev_scorer(
-    answering: Callable[[Model], Answering],
+    answering: Callable[[_Model], Answering],
     sets: Sequence[DevSet],
-    measured: Callable[[Model], Sequence[Measured]],
-) -> Callable[[Model], dict[str, float]]:
+    measured: Callable[[_Model], Sequence[Measured]],
+) -> Callable[[_Model], dict[str, float]]:
     """A function of the model that gives every dev number, and their mean as `score`.
 
     `answering` wraps the model as it is now; whatever it keeps between two looks, tokens or vectors, is its
@@ -58,7 +58,7 @@ def dev_scorer(
     """
     rows = [record.texts for entry in sets for record in entry.records]
 
-    def evaluate(model: Model) -> dict[str, float]:
+    def evaluate(model: _Model) -> dict[str, float]:
         training = model.training
         ready = answering(model.eval())
         found: dict[Measured, Numbers | list[str]] = {}

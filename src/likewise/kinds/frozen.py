@@ -32,11 +32,11 @@ from likewise.kinds.base import (
     Runner,
     Shared,
     StageData,
-    seeded,
+    by_seed,
     stage_report,
 )
 from likewise.kinds.building import encoder_files
-from likewise.kinds.devscore import Measured, set_numbers, with_score
+from likewise.kinds.devscore import Measured, check_dev, set_numbers, with_score
 from likewise.kinds.leaks import LeakFilter, SideFilter
 from likewise.kinds.pairs import settle_cosines
 from likewise.kinds.reading import RatedRows, RatedSpec, rated_data, read_rated, read_translations
@@ -221,6 +221,7 @@ class ParallelRunner(VectorRunner[ParallelStage]):
 
     def plan(self, job: Job[ParallelStage], data: StageData, carried: Carried) -> Plan:
         """Translations, languages, epochs."""
+        _check_dev(job, data)
         stage, parallel = job.stage, data.rows.parallel
         codes = sorted({code for text in parallel for code in (text.language_a, text.language_b)})
         held = f", rated dev {data.dev_sizes()}" if data.dev else ""
@@ -237,7 +238,7 @@ class ParallelRunner(VectorRunner[ParallelStage]):
         """Split meaning from language; what stays is the way from e to m."""
         stage, seed = job.stage, job.recipe.seed
         vectors, languages = parallel_vectors(frozen, data.rows.parallel, frozen.layers)
-        with seeded(job):
+        with by_seed(job):
             split = MeaningSplit(
                 vectors.vectors.shape[1],
                 len(languages),
@@ -284,6 +285,7 @@ class RefineRunner(VectorRunner[RefineStage]):
 
     def plan(self, job: Job[RefineStage], data: StageData, carried: Carried) -> Plan:
         """Rated pairs, translations beside them, epochs."""
+        _check_dev(job, data)
         stage, rows = job.stage, data.rows
         beside = f", beside {_count_translations(rows.parallel)}" if rows.parallel else ""
         return Plan(
@@ -297,10 +299,12 @@ class RefineRunner(VectorRunner[RefineStage]):
     ) -> FitReport:
         """Learn ratings by the cosine after the new layers."""
         stage, seed, rows = job.stage, job.recipe.seed, data.rows
-        [frozen.relation] = job.relations.values()
+        [relation] = job.relations.values()
+        # Its ratings lie on its own scale, whatever the stage before it was rated on.
+        frozen.relation, frozen.objective = relation, Objective(relation, "cosine", stage.loss)
         before = [] if stage.joint else list(frozen.layers)
         rated = rated_vectors(frozen, rows, before)
-        with seeded(job):
+        with by_seed(job):
             new = _refining(stage, rated.vectors.shape[1])
         learnt = [*frozen.layers, *new] if stage.joint else new
         cosine_map = CosineMap(stage.map)
@@ -310,7 +314,6 @@ class RefineRunner(VectorRunner[RefineStage]):
             found = dev([*frozen.layers, *new])
             return {"score": found["rated"], **found}
 
-        relation = frozen.relation
         task = RatedTask(
             nn.Sequential(*learnt),
             cosine_map,
@@ -371,6 +374,12 @@ def _translations(job: Job[Any], shared: Shared, notes: list[str]) -> list[Paral
     against = [name for name in stage.filter_against if is_parallel_corpus(name)]
     leaks = SideFilter(against, allow=stage.allow_leak, data_dir=job.context.data_dir)
     return read_translations(job, stage.parallel, leaks, shared, notes)
+
+
+def _check_dev(job: Job[Any], data: StageData) -> None:
+    """Refuse dev pairs that tell no model from another, before anything is encoded."""
+    if data.dev:
+        check_dev(data.dev, [Measured(one, job.stage.select_metric) for one in job.relations.values()])
 
 
 def _count_translations(parallel: Sequence[ParallelText]) -> str:

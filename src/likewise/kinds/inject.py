@@ -26,8 +26,8 @@ from likewise.kinds.base import (
     Runner,
     Shared,
     StageData,
+    by_seed,
     run_options,
-    seeded,
     stage_report,
 )
 from likewise.kinds.context import RunContext
@@ -79,7 +79,7 @@ class InjectRunner(Runner[InjectStage]):
         """The encoder with the heads it is taught by; too few pairs are refused before any is aligned."""
         stage, count = job.stage, len(data.rows)
         _enough(round(count * stage.held_out), count, stage.held_out)
-        with seeded(job):
+        with by_seed(job):
             model = InjectionModel(
                 former.encoder(),
                 learns=stage.learns,

@@ -22,9 +22,9 @@ from likewise.kinds.base import (
     Runner,
     Shared,
     StageData,
+    by_seed,
     course_of,
     run_options,
-    seeded,
     stage_report,
 )
 from likewise.kinds.context import RunContext
@@ -94,7 +94,7 @@ class JointRunner(Runner[JointStage]):
         """The checkpoint with a head for the relation; it reads as many texts as the rows hold."""
         [relation] = job.relations.values()
         texts = len(data.rows.train[0].texts)
-        with seeded(job):
+        with by_seed(job):
             model = load_joint(
                 job.recipe.encoder.name,
                 relation,

@@ -22,9 +22,9 @@ from likewise.kinds.base import (
     Runner,
     Shared,
     StageData,
+    by_seed,
     course_of,
     run_options,
-    seeded,
     stage_report,
 )
 from likewise.kinds.chunks import DistinctTexts
@@ -82,7 +82,7 @@ class LabelsRunner(Runner[LabelsStage]):
     def start(self, job: Job[LabelsStage], data: StageData, former: Carried) -> Carried:
         """The model with this stage's tasks."""
         stage, tasks = job.stage, list(job.relations.values())
-        with seeded(job):
+        with by_seed(job):
             if former.gives == stage.gives:
                 model = _model(former)
                 model.set_tasks(tasks, stage.weights)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from likewise.data import load, open_table, read, text_key
+from likewise.data import load_records, open_table, read, text_key
 from likewise.data.catalogue import is_parallel_corpus
 from likewise.data.columns import find_any_texts
+from likewise.data.corpora import Folder
 from likewise.data.links import LinkedPair
 from likewise.data.parallel import ParallelText, parallel_names, read_parallel
 from likewise.data.paraphrases import scan_paraphrases, without_texts
@@ -23,7 +23,6 @@ from likewise.evaluation.tasks import load_task
 from likewise.records import Record
 from likewise.schema.parts import DataSpec
 
-Folder = Path | str | None
 Entries = list[tuple[DataSpec, list[Record]]]
 
 
@@ -121,7 +120,7 @@ def evaluation_sets(
             tasks = [task for task in SUITES[name].tasks if asked is None or task.asked in asked]
             sets.update({task.name: load_task(task, data_dir=data_dir) for task in tasks})
         else:
-            sets[name] = load(name, relations=(), data_dir=data_dir, pairs=pairs)
+            sets[name] = load_records(name, relations=(), data_dir=data_dir, pairs=pairs)
     return sets
 
 

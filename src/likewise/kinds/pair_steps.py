@@ -102,8 +102,11 @@ class PairSteps:
 
     def of_epoch(self, epoch: int) -> Iterator[list[PairItem]]:
         """The steps of one epoch."""
-        chosen, steps = self.settings, self.count()
-        for number, rows in enumerate(epoch_batches(self.lengths, chosen, epoch, weights=self.weights)):
+        chosen = self.settings
+        batches = epoch_batches(self.lengths, chosen, epoch, weights=self.weights)
+        # Every epoch has as many batches: the draw of relations goes by the number of steps before it.
+        steps = len(batches) * steps_per_batch(chosen.schedule, self.relations)
+        for number, rows in enumerate(batches):
             for active in relations_of_steps(
                 chosen.schedule,
                 self.relations,

@@ -20,9 +20,9 @@ from likewise.kinds.base import (
     Runner,
     Shared,
     StageData,
+    by_seed,
     course_of,
     run_options,
-    seeded,
     stage_report,
 )
 from likewise.kinds.building import build_objectives
@@ -80,7 +80,7 @@ class PairsRunner(Runner[PairsStage]):
     def start(self, job: Job[PairsStage], data: StageData, former: Carried) -> Carried:
         """Heads for this stage; those of an earlier one go on where key and shape stay."""
         objectives = build_objectives(job.recipe, job.number, job.stage.objective)
-        with seeded(job):
+        with by_seed(job):
             if former.gives == job.stage.gives:
                 model = _model(former)
                 model.set_objectives(objectives)

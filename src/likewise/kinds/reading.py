@@ -21,7 +21,6 @@ from likewise.schema.frozen import ParallelSpec
 from likewise.schema.parts import DataSpec
 
 Entry = TypeVar("Entry")
-Entries = list[tuple[DataSpec, list[Record]]]
 
 # Seeds share the sample of parallel text, and so its vectors in the cache.
 _SAMPLE = 1

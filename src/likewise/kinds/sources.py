@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from likewise.data import infer_relations, load, open_table
+from likewise.data import infer_relations, load_records, open_table
 from likewise.data.reading import find_named_corpus
 from likewise.errors import DataError, Problem
 from likewise.methods.regression import round_half_even
@@ -38,7 +38,7 @@ def load_source(
     # A table is opened once: whoever reads its columns hands it on to whoever reads its rows.
     opened = source if find_named_corpus(source) else open_table(source)
     stored = stored_relations(spec, opened, relations, tell)
-    records = load(
+    records = load_records(
         opened,
         relations=list(stored.values()),
         text_a=spec.text_a,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from likewise.answering import Classes, Scores
 from likewise.predict.asking import Answerer, as_pairs
 from likewise.predict.joint import JointPredictor
-from likewise.predict.labels import Classifier, new_task
+from likewise.predict.labels import Classifier
 from likewise.predict.loading import load, load_classifier
 from likewise.predict.pairs import Predictor, raw_model
 
@@ -27,6 +27,5 @@ __all__ = [
     "as_pairs",
     "load",
     "load_classifier",
-    "new_task",
     "raw_model",
 ]

@@ -29,6 +29,7 @@ from likewise.predict.embedding import EncoderEmbedding
 from likewise.predict.families import Family, Running
 from likewise.predict.pairs import encoder_card_line
 from likewise.records import Relation
+from likewise.schema.labels import new_task
 from likewise.store.card import CardParts, relations_table, text_example
 from likewise.store.encoder import encoder_to_dict, plain, save_encoder
 
@@ -160,17 +161,6 @@ def check_labels(
         raise UsageError("\n".join(map(str, faults.problems)))
     for note in faults.notes:
         tell(note)
-
-
-def new_task(name: str, labels: Labels) -> Relation:
-    """A task from labels that were never seen: names, or names with the ways they are said."""
-    if isinstance(labels, Mapping):
-        ways = {label: (said,) if isinstance(said, str) else tuple(said) for label, said in labels.items()}
-    else:
-        ways = {label: (label,) for label in labels}
-        if len(ways) < len(labels):
-            raise UsageError("a label is given twice")
-    return Relation.classes(name, list(ways), texts=tuple(ways.values()))
 
 
 class LabelsFamily(Family[LabelModel]):

@@ -13,7 +13,7 @@ import tomli_w
 from likewise.data.own import OwnTable
 from likewise.errors import DataError, Problem
 from likewise.registry import KINDS, resolve_class
-from likewise.schema.base import Adopted
+from likewise.schema.base import Adopted, Stage
 from likewise.schema.recipe import Recipe, parse_recipe
 
 _log = logging.getLogger("likewise")
@@ -30,7 +30,7 @@ def with_own_table(
     The others stay, as pre-training. The stage loses its own dev sets and leak filter, and the recipe its
     evaluation: they belong to its own data.
     """
-    recipe = parse_recipe(copy.deepcopy(dict(document)), where)
+    recipe = parse_recipe(_filled(document, table), where)
     known = {name: spec.model_dump(mode="json", exclude_unset=True) for name, spec in recipe.relation.items()}
     reasons = []
     for number, stage in reversed(list(enumerate(recipe.stage))):
@@ -39,13 +39,27 @@ def with_own_table(
             _tell(table, found, tell)
             return _adopting(recipe, document, number, found, known)
         reasons.append(f"stage.{number} ({stage.kind}): {found}")
-    remedy = (
-        "declare another column, or nothing (leave --relation out), or take another recipe"
-        if table.declared
-        else "declare what a column holds (--relation NAME:lo..hi or NAME:classes), or take another recipe"
-    )
     told = "; ".join(reversed(reasons))
-    raise DataError([Problem(table.name, f"no stage of {recipe.name} can learn from it: {told}", remedy)])
+    found = f"no stage of {recipe.name} can learn from it: {told}"
+    raise DataError([Problem(table.name, found, _remedy(table, recipe))])
+
+
+def _remedy(table: OwnTable, recipe: Recipe) -> str:
+    """What to do about a table that no stage can learn from."""
+    if len(table.texts) == 1 and not any(1 in stage.texts for stage in recipe.stage):
+        return "for pairs name both text columns (--text-a NAME --text-b NAME), or take another recipe"
+    if table.declared:
+        return "declare another column, or nothing (leave --relation out), or take another recipe"
+    return "declare what a column holds (--relation NAME:lo..hi or NAME:classes), or take another recipe"
+
+
+def _filled(document: Mapping[str, Any], table: OwnTable) -> dict[str, Any]:
+    """A recipe whose stages may leave their data to the user's table, fit to be validated."""
+    made = copy.deepcopy(dict(document))
+    for stage in made.get("stage") or ():
+        if isinstance(stage, dict) and "data" in Stage.shape_of(stage).model_fields:
+            stage.setdefault("data", [{"source": table.name}])
+    return made
 
 
 def _tell(table: OwnTable, found: Adopted, tell: Callable[[str], None]) -> None:

@@ -21,7 +21,7 @@ def make_optimiser(model: Any, settings: FitSettings) -> torch.optim.Optimizer:
     """AdamW or SGD over groups of equal rate and decay; biases and LayerNorms are not decayed.
 
     layer_decay < 1 multiplies the rate once per transformer layer downward from the top; embeddings and heads
-    keep the full rate, as the code of seed 004 does.
+    keep the full rate, as the code of Zhang & Li 2024 does.
     """
     freeze(model, settings.freeze)
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
