@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,15 @@ sys.path.insert(0, str(ROOT))
 from tests.switching import find_switches  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "house.json"
+# By what a kind of stage is called in code, before and after there was a seam.
+NAMED = {
+    "pairs": r"StageSpec|PairsStage|PairsRunner|PairModel|Predictor|PairsFamily|pair_stages",
+    "labels": r"LabelStageSpec|LabelsStage|LabelsRunner|LabelModel|Classifier|LabelsFamily|label_stages|load_labels",
+    "joint": r"JointStageSpec|JointStage|JointRunner|JointModel|JointPredictor|JointFamily|load_joint\w*",
+    "inject": r"InjectStageSpec|InjectStage|InjectRunner|InjectionModel|InjectedFamily",
+    "parallel": r"ParallelStageSpec|ParallelStage|ParallelRunner|run_parallel|frozen_stages",
+    "refine": r"RefineStageSpec|RefineStage|RefineRunner|run_refine|frozen_stages",
+}
 # Runs in a process of its own, so that another checkout's code can be measured.
 FOLLOW = """
 import json, sys, threading
@@ -81,8 +91,15 @@ def measure(source: Path) -> dict[str, Any]:
         "switches": sum(places.values()),
         "switches_outside": sum(n for file, n in places.items() if not file.startswith(allowed)),
         "switching_files": places,
+        "naming": {kind: _naming(files, names) for kind, names in NAMED.items()},
         "way": {"train FILE": follow(source, train=True), "score FILE": follow(source, train=False)},
     }
+
+
+def _naming(files: list[Path], names: str) -> int:
+    """How many files know a kind: they name its spec, its runner, its model or what answers."""
+    known = re.compile(rf"\b(?:{names})\b")
+    return sum(bool(known.search(file.read_text(encoding="utf8"))) for file in files)
 
 
 def follow(source: Path, *, train: bool) -> dict[str, int]:

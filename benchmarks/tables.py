@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable
 
-from tabling import experiments, labels, multilingual, phrases, regression, relations, speed
+from tabling import experiments, house, labels, multilingual, phrases, regression, relations, speed
 from tabling.common import ROOT
 
 MARKED = re.compile(r"(<!-- table ([\w:.-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -23,6 +23,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "described": relations.described,
     "explaining": phrases.explaining,
     "headline": regression.headline,
+    "house": house.house,
     "injected-epochs": phrases.injected_epochs,
     "injected-features": phrases.injected_features,
     "injected-sizes": phrases.injected_sizes,
