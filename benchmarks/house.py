@@ -34,7 +34,8 @@ RESULTS = ROOT / "benchmarks" / "results" / "house.json"
 # By what a kind of stage is called in code, before and after there was a seam.
 NAMED = {
     "pairs": r"StageSpec|PairsStage|PairsRunner|PairModel|Predictor|PairsFamily|pair_stages",
-    "labels": r"LabelStageSpec|LabelsStage|LabelsRunner|LabelModel|Classifier|LabelsFamily|label_stages|load_labels",
+    "labels": r"LabelStageSpec|LabelsStage|LabelsRunner|LabelModel|Classifier|LabelsFamily|label_stages"
+    r"|load_labels",
     "joint": r"JointStageSpec|JointStage|JointRunner|JointModel|JointPredictor|JointFamily|load_joint\w*",
     "inject": r"InjectStageSpec|InjectStage|InjectRunner|InjectionModel|InjectedFamily",
     "parallel": r"ParallelStageSpec|ParallelStage|ParallelRunner|run_parallel|frozen_stages",

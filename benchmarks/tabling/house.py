@@ -19,7 +19,9 @@ def house() -> str:
             values.append(f"{value:,}")
         return [name, *values]
 
-    kinds = [", ".join(f"{kind} {count}" for kind, count in side["naming"].items()) for side in (before, after)]
+    kinds = [
+        ", ".join(f"{kind} {count}" for kind, count in side["naming"].items()) for side in (before, after)
+    ]
     rows = [
         row("places that tell kinds apart", "switches"),
         row("… outside the registry, `schema/`, `kinds/` and `predict/`", "switches_outside"),
