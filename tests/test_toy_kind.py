@@ -48,7 +48,7 @@ from likewise.predict.families import Family, Running
 from likewise.records import Relation
 from likewise.schema.base import Adopted, OptimisedStage
 from likewise.store.card import CardParts, pair_example, relations_table
-from likewise.training.sampler import Batches
+from likewise.training.sampler import Batches, epoch_batches
 
 
 def shared_words(a: str, b: str) -> int:
@@ -113,7 +113,9 @@ class LadderRunner(Runner[LadderStage]):
         pass
 
     def read(self, job: Job[LadderStage], shared: Shared) -> StageData:
-        records = load_records(job.stage.data, relations=list(job.relations.values()))
+        records = load_records(
+            job.table(job.stage.data), relations=list(job.relations.values()), data_dir=job.context.data_dir
+        )
         dev, train = records[::4], [record for row, record in enumerate(records) if row % 4]
         prints = {"train": f"{len(train)} rows"}
         return StageData(
@@ -133,17 +135,19 @@ class LadderRunner(Runner[LadderStage]):
     def fit(self, job: Job[LadderStage], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
         from likewise.training.fit import fit
 
-        model, rows, size = carried.model(), data.rows, job.stage.batch_size
+        model, rows = carried.model(), data.rows
         counts = model.read([record.texts for record in rows])
         targets = torch.tensor([float(record.values["rung"]) for record in rows])
+        lengths = [len(record.a) + len(record.b) for record in rows]
 
-        def of_epoch(epoch: int) -> Iterator[list[int]]:
-            order = np.random.default_rng([job.recipe.seed, epoch]).permutation(len(rows)).tolist()
-            return (order[start : start + size] for start in range(0, len(order), size))
+        def of_epoch(epoch: int) -> list[list[int]]:
+            return epoch_batches(lengths, options["settings"], epoch)
+
+        def collate(items: Sequence[int]) -> dict[str, Any]:
+            return {"counts": counts[items], "targets": targets[items]}
 
         def prepare(share: Any) -> Batches:
-            collate = lambda items: {"counts": counts[items], "targets": targets[items]}  # noqa: E731
-            return Batches(len(rows), -(-len(rows) // size), of_epoch, collate, lambda items: items[:1])
+            return Batches(len(rows), len(of_epoch(0)), of_epoch, collate, lambda items: items[:1])
 
         score = dev_scorer(
             lambda made: LadderAnswerer(made, {}),
@@ -309,3 +313,34 @@ def test_keys_of_a_kind_of_ones_own_are_checked_by_its_spec(ladder):
         likewise.train("ladder.toml", overrides={"stage.0.rung": 3})
     with pytest.raises(RecipeError, match=r"stage\.0\.kind: 'leader' is not one of .*ladder"):
         likewise.train("ladder.toml", overrides={"stage.0.kind": "leader"})
+
+
+def test_a_kind_of_ones_own_reads_tables_that_are_handed_over_in_python(ladder):
+    rows = [
+        dict(zip(("text_a", "text_b", "rung"), line.split(","), strict=True)) for line in lines_of_the_table()
+    ]
+    model = likewise.train(rows, device="cpu")
+    assert model.about["recipe"]["stage"][0]["kind"] == "ladder"
+
+
+def lines_of_the_table() -> list[str]:
+    return Path("pairs.csv").read_text().splitlines()[1:]
+
+
+def test_an_epoch_with_other_batches_than_announced_is_refused(ladder):
+    from likewise.training.sampler import Share, StepSampler
+
+    batches = Batches(6, 2, lambda epoch: [[0, 1], [2, 3], [4, 5]], dict, lambda items: items[:1])
+    with pytest.raises(UsageError, match="3 batches and 2 were announced"):
+        list(StepSampler(batches, Share(0, 1, chunked=True)))
+
+
+def test_batches_that_cannot_be_sliced_go_to_one_process_each():
+    from likewise.training.sampler import Share, StepSampler
+
+    whole = [[0, 1], [2, 3], [4, 5]]
+    batches = Batches(6, 3, lambda epoch: whole, dict, lambda items: ["idle"], sliced=False)
+    first, second = (StepSampler(batches, Share(rank, 2, chunked=True)) for rank in (0, 1))
+    assert len(first) == len(second) == 2
+    assert list(first) == [[0, 1], [4, 5]]
+    assert list(second) == [[2, 3], ["idle"]]

@@ -155,7 +155,8 @@ def measured_sources(answering: Answering) -> tuple[str, ...]:
 class Scores(Mapping[str, "Numbers | list[str]"]):
     """Answers by relation, one per pair in the order given: numbers on the relation's scale, or labels.
 
-    `probabilities` has, for every relation answered by a label, those of its labels, N×C in their order.
+    `probabilities` has, for every relation answered by a label, those of its labels, N×C in their order;
+    `intervals` has N×2 for every relation that is answered with one.
     """
 
     def __init__(self, answers: Sequence[Answers]) -> None:
@@ -165,6 +166,8 @@ class Scores(Mapping[str, "Numbers | list[str]"]):
         self.probabilities = {
             one.relation.name: one.probabilities for one in answers if one.probabilities is not None
         }
+
+        self.intervals = {one.relation.name: one.interval for one in answers if one.interval is not None}
 
     def __getitem__(self, name: str) -> Numbers | list[str]:
         if name not in self._answers:

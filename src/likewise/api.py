@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from likewise.answering import Answering
 from likewise.data.own import OwnTable, open_own_table
 from likewise.errors import UsageError
 from likewise.folders import is_raw
@@ -41,7 +42,7 @@ def score(pairs: Any, model: str | os.PathLike[str] | Answerer = "default", **op
 
 
 def evaluate(
-    model: str | os.PathLike[str] | Answerer = "default",
+    model: str | os.PathLike[str] | Answering = "default",
     suite: str | Path | Suite = "sts7",
     *,
     source: str = "cosine",
@@ -82,7 +83,7 @@ def evaluate(
 
 
 def evaluate_suite(
-    model: Answerer,
+    model: Answering,
     suite: Suite,
     *,
     metric: str | None = None,
@@ -102,17 +103,17 @@ def evaluate_suite(
 
 
 def _opened(
-    model: str | os.PathLike[str] | Answerer, suite: Suite, device: str | None, precision: str
-) -> Answerer:
+    model: str | os.PathLike[str] | Answering, suite: Suite, device: str | None, precision: str
+) -> Answering:
     """The model, loaded; one that was taught nothing, as what the suite asks for."""
-    if isinstance(model, Answerer):
+    if isinstance(model, Answering):
         return model
     opening = load_classifier if suite.texts == 1 and is_raw(model) else load
     return opening(model, device=device, precision=precision)
 
 
 def evaluate_crosslingual(
-    model: str | os.PathLike[str] | Answerer = "default",
+    model: str | os.PathLike[str] | Answering = "default",
     *,
     languages: Sequence[str] | None = None,
     data_dir: str | os.PathLike[str] | None = None,
@@ -130,7 +131,7 @@ def evaluate_crosslingual(
     """
     from likewise.evaluation.crosslingual import run_crosslingual
 
-    answering = model if isinstance(model, Answerer) else load(model, device=device, precision=precision)
+    answering = model if isinstance(model, Answering) else load(model, device=device, precision=precision)
     embedding = answering.embedding()
     result = run_crosslingual(
         lambda texts: embedding.views(texts, progress=progress),
@@ -146,7 +147,7 @@ def evaluate_crosslingual(
     return result
 
 
-def _log(answering: Answerer, result: SuiteResult | CrosslingualResult) -> None:
+def _log(answering: Answering, result: SuiteResult | CrosslingualResult) -> None:
     from likewise.evaluation.runlog import log_test_run
 
     recipe = str((answering.about.get("recipe") or {}).get("name", ""))

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from likewise.errors import UsageError
+
 Document = Mapping[str, Any]
 
 
@@ -63,13 +65,27 @@ RAW_FAMILY = "pairs"
 
 
 def register(name: str, kind: Kind) -> None:
-    """Add a kind of stage for this process."""
+    """Add a kind of stage for this process; one that is there already stays as it is."""
+    if name in KINDS:
+        raise UsageError(f"there is a kind {name!r} already; choose another name")
     KINDS[name] = kind
 
 
 def register_family(name: str, entry: FamilyEntry) -> None:
-    """Add a family of models for this process."""
+    """Add a family of models for this process; one that is there already stays as it is."""
+    if name in FAMILIES:
+        raise UsageError(f"there is a family {name!r} already; choose another name")
     FAMILIES[name] = entry
+
+
+def all_kinds() -> dict[str, Kind]:
+    """Every kind there is: the registered ones, and those that installed packages offer."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group="likewise.kinds"):
+        if point.name not in KINDS:
+            KINDS[point.name] = _loaded(point)
+    return dict(KINDS)
 
 
 def find_kind(name: str) -> Kind | None:
@@ -83,12 +99,11 @@ def find_family(name: str) -> FamilyEntry | None:
 
 
 def family_name(document: Document) -> str | None:
-    """Which family wrote a model.json; None if no known one did."""
-    for name, entry in FAMILIES.items():
-        if entry.mark in document:
-            return name
+    """Which family wrote a model.json: the one it names, or in an old folder the one whose mark it has."""
     named = document.get("family")
-    return named if isinstance(named, str) and find_family(named) is not None else None
+    if isinstance(named, str):
+        return named if find_family(named) is not None else None
+    return next((name for name, entry in FAMILIES.items() if entry.mark in document), None)
 
 
 def texts_of_rows(document: Document) -> int:
@@ -102,7 +117,11 @@ def resolve_class(named: str | type) -> Any:
     if not isinstance(named, str):
         return named
     module, _, name = named.partition(":")
-    return getattr(importlib.import_module(module), name)
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        found = f"{named} is registered and cannot be loaded ({error})"
+        raise UsageError(f"{found}; install or repair the package that offers it") from error
 
 
 def _from_packages(name: str, group: str, known: dict[str, Any]) -> Any:
@@ -110,5 +129,14 @@ def _from_packages(name: str, group: str, known: dict[str, Any]) -> Any:
     from importlib.metadata import entry_points
 
     for point in entry_points(group=group, name=name):
-        known[name] = point.load()
+        known[name] = _loaded(point)
     return known.get(name)
+
+
+def _loaded(point: Any) -> Any:
+    """What an entry point offers; a package that cannot be loaded is named."""
+    try:
+        return point.load()
+    except Exception as error:
+        found = f"{point.name!r} of the package {point.value} cannot be loaded ({error})"
+        raise UsageError(f"{found}; repair or remove that package") from error

@@ -52,6 +52,10 @@ class Job(Generic[S]):
         known = build_relations(self.recipe)
         return {name: known[name] for name in self.stage.rates(known)}
 
+    def table(self, source: str) -> object:
+        """What a data entry names: a table that was handed over in Python, or a file or corpus by name."""
+        return self.context.tables.get(source, source)
+
     @property
     def title(self) -> str:
         """What reports and cards call the stage."""
@@ -107,7 +111,8 @@ class Shared:
 class Carried:
     """What one stage hands to the next: by what it is called, as an encoder, and as a model that answers.
 
-    Both are functions, because a run over cached vectors opens its encoder only at the end. `state` is for
+    Both are functions, because a run over cached vectors opens its encoder only at the end. A stage that
+    trains the encoder begins on `encoder()`; `model()` is what answers if nothing follows. `state` is for
     stages of the same kind.
     """
 
@@ -174,6 +179,14 @@ class Runner(ABC, Generic[S]):
     @abstractmethod
     def fit(self, job: Job[S], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
         """Train what is carried; the stage's report."""
+
+    def pack(self, data: StageData, numbers: Callable[[Sequence[str]], list[int]]) -> dict[str, Any] | None:
+        """What was read, ready for JSON, texts by number; None if it is not kept for the next run."""
+        return None
+
+    def unpack(self, job: Job[S], kept: Mapping[str, Any], texts: Sequence[str]) -> StageData:
+        """The inverse of `pack`."""
+        raise UsageError(f"rows of kind {job.stage.kind!r} are not kept")
 
     def untrained(self, job: Job[S], data: StageData, former: Carried) -> nn.Module:
         """The model of a baseline that learns nothing: the encoder as it is, answering by the cosine."""

@@ -7,7 +7,7 @@ A finished `Frozen` is the encoder with its layers folded into stock modules (`a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,7 +39,15 @@ from likewise.kinds.building import encoder_files
 from likewise.kinds.devscore import Measured, check_dev, set_numbers, with_score
 from likewise.kinds.leaks import LeakFilter, SideFilter
 from likewise.kinds.pairs import settle_cosines
-from likewise.kinds.reading import RatedRows, RatedSpec, rated_data, read_rated, read_translations
+from likewise.kinds.reading import (
+    RatedRows,
+    RatedSpec,
+    pack_rated,
+    rated_data,
+    read_rated,
+    read_translations,
+    unpack_rated,
+)
 from likewise.kinds.vector_tasks import (
     ParallelAlignment,
     ParallelTask,
@@ -196,6 +204,14 @@ class VectorRunner(Runner[V]):
     def learn(self, job: Job[V], data: StageData, frozen: Frozen, options: dict[str, Any]) -> FitReport:
         """Train this kind's layers."""
         raise NotImplementedError
+
+    def pack(self, data: StageData, numbers: Callable[[Sequence[str]], list[int]]) -> dict[str, Any] | None:
+        """Rated rows and translations."""
+        return pack_rated(data, numbers)
+
+    def unpack(self, job: Job[V], kept: Mapping[str, Any], texts: Sequence[str]) -> StageData:
+        """The inverse."""
+        return unpack_rated(job, kept, texts)
 
     def untrained(self, job: Job[V], data: StageData, former: Carried) -> nn.Module:
         """The encoder as it is, on the relation's scale."""

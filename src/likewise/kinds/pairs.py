@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from likewise.kinds.building import build_objectives
 from likewise.kinds.devscore import Measured, check_dev, dev_scorer, warn_if_falling
 from likewise.kinds.leaks import LeakFilter
 from likewise.kinds.pair_steps import PairSteps, learnt_names, pair_batches, row_lengths
-from likewise.kinds.reading import RatedRows, RatedSpec, merged, read_stage
+from likewise.kinds.reading import RatedRows, RatedSpec, merged, pack_rated, read_stage, unpack_rated
 from likewise.losses import LOSSES
 from likewise.methods.described import DESCRIBED
 from likewise.methods.pairs import PairModel
@@ -169,6 +169,14 @@ class PairsRunner(Runner[PairsStage]):
             return kept[0]
 
         return dev_scorer(answering, sets, lambda model: _measured(job.stage, model))
+
+    def pack(self, data: StageData, numbers: Callable[[Sequence[str]], list[int]]) -> dict[str, Any] | None:
+        """Rated rows and translations."""
+        return pack_rated(data, numbers)
+
+    def unpack(self, job: Job[PairsStage], kept: Mapping[str, Any], texts: Sequence[str]) -> StageData:
+        """The inverse."""
+        return unpack_rated(job, kept, texts)
 
     def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
         """New rows and some of the old."""

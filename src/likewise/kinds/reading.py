@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from likewise.data.parallel import ParallelText, read_parallel
+from likewise.data.parallel.reading import ReadReport
 from likewise.data.reading import find_named_corpus
 from likewise.data.splits import fold_rows, split_rows
 from likewise.errors import DataError
@@ -95,6 +96,51 @@ def read_stage(job: Job[Any], wanted: RatedSpec) -> StageData:
     notes: list[str] = []
     rows, dev = read_rated(job, wanted, notes)
     return rated_data(job, rows, dev, notes)
+
+
+def pack_rated(data: StageData, numbers: Callable[[Sequence[str]], list[int]]) -> dict[str, Any]:
+    """Rated rows, ready for JSON; texts by number."""
+
+    def rows(records: Sequence[Record]) -> list[list[Any]]:
+        return [[numbers(r.texts), dict(r.values), r.source, r.subset, r.language, r.links] for r in records]
+
+    return {
+        "train": rows(data.rows.train),
+        "weights": data.rows.weights,
+        "groups": data.rows.groups,
+        "dev": [[entry.name, rows(entry.records)] for entry in data.dev],
+        "notes": data.notes,
+        "parallel": [
+            [text.name, text.language_a, text.language_b, numbers(text.a), numbers(text.b)]
+            for text in data.rows.parallel
+        ],
+    }
+
+
+def unpack_rated(job: Job[Any], kept: Mapping[str, Any], texts: Sequence[str]) -> StageData:
+    """The inverse of `pack_rated`."""
+
+    def records(rows: Sequence[Sequence[Any]]) -> list[Record]:
+        return [
+            Record(
+                tuple(texts[number] for number in places),
+                values,
+                source,
+                subset,
+                language,
+                tuple((tuple(a), tuple(b)) for a, b in links),
+            )
+            for places, values, source, subset, language, links in rows
+        ]
+
+    def translations(name: str, a: str, b: str, first: list[int], second: list[int]) -> ParallelText:
+        sides = [[texts[number] for number in side] for side in (first, second)]
+        return ParallelText(name, a, b, sides[0], sides[1], ReadReport(name, rows=len(first)))
+
+    parallel = tuple(translations(*entry) for entry in kept["parallel"])
+    rows = RatedRows(records(kept["train"]), kept["weights"], kept["groups"], parallel)
+    dev = tuple(DevSet(name, records(entries)) for name, entries in kept["dev"])
+    return rated_data(job, rows, dev, kept["notes"])
 
 
 def merged(fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:

@@ -12,7 +12,7 @@ import tomli_w
 
 from likewise.data.own import OwnTable
 from likewise.errors import DataError, Problem
-from likewise.registry import KINDS, resolve_class
+from likewise.registry import all_kinds, resolve_class
 from likewise.schema.base import Adopted, Stage
 from likewise.schema.recipe import Recipe, parse_recipe
 
@@ -57,8 +57,9 @@ def _filled(document: Mapping[str, Any], table: OwnTable) -> dict[str, Any]:
     """A recipe whose stages may leave their data to the user's table, fit to be validated."""
     made = copy.deepcopy(dict(document))
     for stage in made.get("stage") or ():
-        if isinstance(stage, dict) and "data" in Stage.shape_of(stage).model_fields:
-            stage.setdefault("data", [{"source": table.name}])
+        if isinstance(stage, dict):
+            for key, value in Stage.shape_of(stage).left_to(table.name).items():
+                stage.setdefault(key, value)
     return made
 
 
@@ -99,7 +100,7 @@ def _adopting(
 def recipe_for_table(table: OwnTable) -> dict[str, Any]:
     """A whole recipe for a table alone: of the kind that was registered last, of those that can."""
     reasons = []
-    for name, kind in reversed(list(KINDS.items())):
+    for name, kind in reversed(list(all_kinds().items())):
         found = resolve_class(kind.spec).infer(table)
         if not isinstance(found, str):
             for line in table.guesses:

@@ -20,16 +20,13 @@ from likewise import ranks
 from likewise.data.corpora import DATA_VARIABLE
 from likewise.data.filecache import FileCache, content_key
 from likewise.data.opened import unchanged, watching
-from likewise.data.parallel import ParallelText
-from likewise.data.parallel.reading import ReadReport
-from likewise.kinds.base import DevSet, Job, Shared, StageData, runner_of
+from likewise.kinds.base import Job, Shared, StageData, runner_of
 from likewise.kinds.context import RunContext
-from likewise.kinds.reading import RatedRows, rated_data
-from likewise.records import Record
+from likewise.schema.base import Stage
 from likewise.schema.recipe import Recipe
 from likewise.versions import versions
 
-_FORMAT = 2
+_FORMAT = 3
 # Reading that is quicker than this is not worth a file.
 WORTH_SECONDS = 1.0
 # The newest files are kept; the oldest go.
@@ -58,9 +55,11 @@ def prepared_stages(jobs: Sequence[Job[Any]]) -> list[StageData]:
         stages = read_stages([replace(job, context=telling) for job in jobs])
     slow = time.monotonic() - started > WORTH_SECONDS
     if slow and watch.complete and watch.files and ranks.is_first():
-        document = {"files": watch.files, "told": told, **_document(stages)}
-        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-        _KEPT.write(key, lambda path: _write(path, text), optional=True)
+        document = _document(jobs, stages)
+        if document is not None:
+            whole = {"files": watch.files, "told": told, **document}
+            text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
+            _KEPT.write(key, lambda path: _write(path, text), optional=True)
     return stages
 
 
@@ -83,18 +82,17 @@ def _both(tell: Callable[[str], None], told: list[str]) -> Callable[[str], None]
 
 
 def _key(recipe: Recipe, context: RunContext) -> str:
-    stages = [
-        [
-            stage.model_dump(mode="json", include={"kind", *stage.row_keys}),
-            sorted(stage.rates(recipe.relation)),
-        ]
-        for stage in recipe.stage
-    ]
+    stages = [[_row_keys(stage), sorted(stage.rates(recipe.relation))] for stage in recipe.stage]
     relations = {name: spec.model_dump(mode="json") for name, spec in recipe.relation.items()}
     home = str(context.data_dir or os.environ.get(DATA_VARIABLE, ""))
     seed = recipe.seed if any(stage.draws_rows() for stage in recipe.stage) else None
     version = versions()["likewise"]
     return content_key(_FORMAT, version, stages, relations, recipe.hold_out, seed, home, os.getcwd())
+
+
+def _row_keys(stage: Stage) -> dict[str, Any]:
+    """What of a stage decides its rows: the keys that it names, or all of them."""
+    return stage.model_dump(mode="json", include={"kind", *stage.row_keys} if stage.row_keys else None)
 
 
 def _find(key: str) -> dict[str, Any] | None:
@@ -116,60 +114,15 @@ class _Texts:
         return [self.numbers.setdefault(text, len(self.numbers)) for text in texts]
 
 
-def _document(stages: Sequence[StageData]) -> dict[str, Any]:
+def _document(jobs: Sequence[Job[Any]], stages: Sequence[StageData]) -> dict[str, Any] | None:
+    """All that was read as one document; None if a stage's rows are not kept."""
     texts = _Texts()
-
-    def rows(records: Sequence[Record]) -> list[list[Any]]:
-        return [[texts(r.texts), dict(r.values), r.source, r.subset, r.language, r.links] for r in records]
-
-    made = [
-        {
-            "train": rows(stage.rows.train),
-            "weights": stage.rows.weights,
-            "groups": stage.rows.groups,
-            "dev": [[entry.name, rows(entry.records)] for entry in stage.dev],
-            "notes": stage.notes,
-            "parallel": [
-                [text.name, text.language_a, text.language_b, texts(text.a), texts(text.b)]
-                for text in stage.rows.parallel
-            ],
-        }
-        for stage in stages
-    ]
-    return {"texts": list(texts.numbers), "stages": made}
+    made = [runner_of(job.stage).pack(data, texts) for job, data in zip(jobs, stages, strict=True)]
+    return None if None in made else {"texts": list(texts.numbers), "stages": made}
 
 
 def _restore(jobs: Sequence[Job[Any]], kept: dict[str, Any]) -> list[StageData]:
-    texts: list[str] = kept["texts"]
-
-    def records(rows: Sequence[Sequence[Any]]) -> list[Record]:
-        return [
-            Record(
-                tuple(texts[number] for number in numbers),
-                values,
-                source,
-                subset,
-                language,
-                tuple((tuple(a), tuple(b)) for a, b in links),
-            )
-            for numbers, values, source, subset, language, links in rows
-        ]
-
-    def translations(name: str, a: str, b: str, first: list[int], second: list[int]) -> ParallelText:
-        sides = [[texts[number] for number in side] for side in (first, second)]
-        return ParallelText(name, a, b, sides[0], sides[1], ReadReport(name, rows=len(first)))
-
     return [
-        rated_data(
-            job,
-            RatedRows(
-                records(stage["train"]),
-                stage["weights"],
-                stage["groups"],
-                tuple(translations(*entry) for entry in stage["parallel"]),
-            ),
-            tuple(DevSet(name, records(rows)) for name, rows in stage["dev"]),
-            stage["notes"],
-        )
+        runner_of(job.stage).unpack(job, stage, kept["texts"])
         for job, stage in zip(jobs, kept["stages"], strict=True)
     ]

@@ -15,7 +15,7 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 from likewise.data.own import OwnTable, relation_option
 from likewise.errors import Problem, RecipeError, UsageError
 from likewise.records import Relation
-from likewise.registry import DEFAULT_KIND, KINDS, find_kind, resolve_class
+from likewise.registry import DEFAULT_KIND, all_kinds, find_kind, resolve_class
 from likewise.schema.parts import DataSpec, EncoderSpec, Part, relation_table
 
 
@@ -63,7 +63,7 @@ class Stage(Part):
     takes_functions: ClassVar[bool] = False
     # Whether rows that were read may be kept on disk for the next run.
     reusable: ClassVar[bool] = False
-    # The keys that decide which rows are read.
+    # The keys that decide which rows are read; every key if none is named.
     row_keys: ClassVar[frozenset[str]] = frozenset()
     # How many texts a row of its data has.
     texts: ClassVar[frozenset[int]] = frozenset({2})
@@ -134,7 +134,12 @@ class Stage(Part):
     @classmethod
     def infer(cls, table: OwnTable) -> dict[str, Any] | str:
         """A whole recipe for a table alone (`train FILE`), or the reason why this kind has none."""
-        return f"a stage of kind {cls.model_fields['kind'].default!r} is not made from a table"
+        return "it is not made from a table"
+
+    @classmethod
+    def left_to(cls, name: str) -> dict[str, Any]:
+        """Keys that a recipe may leave out where a user's table of that name takes their place (`--data`)."""
+        return {}
 
     def extendable(self) -> bool:
         """Whether what it trains can be given another relation without a new head."""
@@ -171,20 +176,25 @@ def pick_stage(value: Any) -> Stage:
 def _unknown_kind(kind: object) -> Exception:
     from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
-    message = f"{kind!r} is not one of {', '.join(sorted(KINDS))}"
+    message = f"{kind!r} is not one of {', '.join(sorted(all_kinds()))}"
     error = PydanticCustomError("unknown_kind", "{message}", {"message": message})
     details: InitErrorDetails = {"type": error, "loc": ("kind",), "input": None}
     return ValidationError.from_exception_data("stage", [details])
 
 
-class OptimisedStage(Stage):
-    """What stages that train an encoder share: optimisation, when it stops."""
+class FilteredStage(Stage):
+    """What stages share whose rows are filtered against evaluation sets; their runners filter them."""
 
     filter_against: tuple[str, ...] = Field(
         default=(),
         description="evaluation sets whose pairs are dropped from data and dev: sts7, stsb/test, a file",
     )
     allow_leak: bool = Field(default=False, description="keep training pairs that stand in filter_against")
+
+
+class OptimisedStage(Stage):
+    """What stages that are trained by `training.fit` share: optimisation, when it stops."""
+
     epochs: float = Field(default=1, gt=0)
     max_steps: int | None = Field(default=None, gt=0)
     batch_size: int = Field(default=16, gt=0, description="pairs per step, over all processes")
@@ -223,12 +233,8 @@ class OptimisedStage(Stage):
             )
         return self
 
-    def sources(self) -> Iterator[str]:
-        """Training data is named by each kind; evaluation sets stand here."""
-        return iter(self.filter_against)
 
-
-class TrainedStage(OptimisedStage):
+class TrainedStage(OptimisedStage, FilteredStage):
     """What stages of rated or labelled rows share: their data and dev."""
 
     row_keys: ClassVar[frozenset[str]] = frozenset(
@@ -250,6 +256,11 @@ class TrainedStage(OptimisedStage):
         if value is not None and not (value[0] <= value[1] and value[1] > 1):
             raise ValueError(f"{list(value)} is no part of several: [k, K] has k from 1 to K, and K above 1")
         return value
+
+    @classmethod
+    def left_to(cls, name: str) -> dict[str, Any]:
+        """Its data."""
+        return {"data": [{"source": name}]}
 
     def with_fold(self, fold: tuple[int, int]) -> Self:
         """Part k of K of the training rows as dev."""

@@ -9,7 +9,7 @@ from pydantic import Field, NonNegativeFloat, model_validator
 
 from likewise.data.catalogue import is_parallel_corpus
 from likewise.data.own import OwnTable
-from likewise.schema.base import Adopted, Stage, own_entry, own_relations, unrated
+from likewise.schema.base import Adopted, FilteredStage, own_entry, own_relations, unrated
 from likewise.schema.parts import DataSpec, Part
 
 
@@ -39,7 +39,7 @@ class SplitWeights(Part):
     cross: NonNegativeFloat = 0.0
 
 
-class VectorStage(Stage):
+class VectorStage(FilteredStage):
     """What stages over a frozen encoder's cached vectors share."""
 
     takes: ClassVar[frozenset[str]] = frozenset({"frozen"})
@@ -51,10 +51,6 @@ class VectorStage(Stage):
     reusable: ClassVar[bool] = True
 
     dev: tuple[DataSpec, ...] = Field(default=(), description="rated pairs that are looked at every epoch")
-    filter_against: tuple[str, ...] = Field(
-        default=(), description="evaluation sets whose pairs are dropped from rated data and dev"
-    )
-    allow_leak: bool = Field(default=False, description="keep training pairs that stand in filter_against")
     select_metric: str = Field(default="pearson", description="of the cosine, on rated dev pairs")
     epochs: int = Field(default=1000, gt=0, description="at most")
     min_epochs: int = Field(default=0, ge=0, description="before patience counts")
@@ -161,6 +157,11 @@ class RefineStage(VectorStage):
             if not self.parallel and getattr(self, key) != fields[key].default:
                 raise ValueError(f"{key}: has no effect without parallel; name translations, or leave it out")
         return self
+
+    @classmethod
+    def left_to(cls, name: str) -> dict[str, Any]:
+        """Its ratings."""
+        return {"data": [{"source": name}]}
 
     def named(self) -> Iterator[tuple[str, str]]:
         """The relation, if it names one."""

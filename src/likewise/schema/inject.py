@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from likewise.data.own import OwnTable
-from likewise.schema.base import Adopted, OptimisedStage, own_entry
+from likewise.schema.base import Adopted, FilteredStage, OptimisedStage, own_entry
 from likewise.schema.pairs import FEW
 from likewise.schema.parts import Part
 
@@ -25,7 +25,7 @@ class ParaphraseSpec(Part):
     limit: int | None = Field(default=None, gt=0, description="rows at most, a sample that all seeds share")
 
 
-class InjectStage(OptimisedStage):
+class InjectStage(OptimisedStage, FilteredStage):
     """Phrases and sentences of paraphrases taught to an encoder before it is fine-tuned."""
 
     gives: ClassVar[str] = "injected"
@@ -86,6 +86,11 @@ class InjectStage(OptimisedStage):
                 'set two_tower = true, or take "elaborate" or "simple"'
             )
         return two_tower
+
+    @classmethod
+    def left_to(cls, name: str) -> dict[str, Any]:
+        """Its paraphrases."""
+        return {"data": [{"source": name}]}
 
     @property
     def held_out(self) -> float:

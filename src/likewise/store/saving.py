@@ -45,6 +45,7 @@ def save_model(
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
+        "family": model.family,
         **family.save(model, aside),
         **about,
     }

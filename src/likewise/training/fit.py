@@ -58,6 +58,11 @@ def fit(
 ) -> FitReport:
     """Train a model on batches and leave its best (or last) weights in it.
 
+    The model has an `encoder`, whose layers may learn at rates of their own; parameters below `heads.`,
+    `matcher.` and `balance.` learn at the heads' rate. Its `forward` takes what `Batches.collate` gives,
+    returns {"loss": …}, and weighs a mean over rows by `ranks.weight_of`, so that several processes count
+    each row once.
+
     `prepare` makes the batches, once the model lies where it computes. `evaluate` gives dev numbers for the
     model, `metric` names the one to maximise. `run` holds checkpoints (none if it is not to be `resumable`);
     with `resume` the newest complete one is continued. A finished run is not repeated: its weights are

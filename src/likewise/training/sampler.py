@@ -14,6 +14,7 @@ from typing import Any
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from likewise.data.batching import training_batches
+from likewise.errors import UsageError
 from likewise.training.settings import FitSettings
 
 
@@ -30,10 +31,10 @@ class Share:
 class Batches:
     """Rows as steps: an item is whatever `collate` understands, an address mostly.
 
-    `rows` counts the training rows, `steps` the batches of an epoch. `filler` gives the items of a process
-    that has no row of a batch: they are computed, since all processes step together, and must weigh nothing.
-    A batch that cannot be sliced by rows goes to one process whole (`sliced` False), and each process gets
-    another one.
+    `rows` counts the training rows, `steps` the batches of an epoch, the same in every epoch. `filler` gives
+    the items of a process that has no row of a batch: they are computed, since all processes step together,
+    and must weigh nothing. A batch that cannot be sliced by rows goes to one process whole (`sliced` False),
+    and each process gets another one.
     """
 
     rows: int
@@ -61,11 +62,16 @@ class StepSampler(Sampler[list[Any]]):
 
     def __iter__(self) -> Iterator[list[Any]]:
         batches, rank, world = self._batches, self._share.rank, self._share.world
+        waiting = list(batches.of_epoch(self._epoch))
+        if len(waiting) != batches.steps:
+            raise UsageError(
+                f"epoch {self._epoch} has {len(waiting)} batches and {batches.steps} were announced: "
+                "every epoch must have the same number (Batches.steps)"
+            )
         if batches.sliced:
-            for items in batches.of_epoch(self._epoch):
+            for items in waiting:
                 yield list(items[rank::world]) or list(batches.filler(items))
             return
-        waiting = list(batches.of_epoch(self._epoch))
         for start in range(0, len(waiting), world):
             mine = start + rank
             yield list(waiting[mine] if mine < len(waiting) else batches.filler(waiting[start]))

@@ -1,4 +1,4 @@
-"""What a training run may be told. Built from a recipe by `recipes.build`; nothing here reads a file."""
+"""What a training run may be told. Built from a recipe by `kinds.building`; nothing here reads a file."""
 
 from __future__ import annotations
 
