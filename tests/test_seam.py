@@ -292,3 +292,13 @@ def test_a_recipe_may_leave_its_data_to_the_users_table(world):
 def test_a_table_with_one_text_column_is_told_how_to_name_two(world):
     with pytest.raises(DataError, match=r"--text-a NAME --text-b NAME"):
         make_recipe("similarity", data="moods.csv")
+
+
+def test_a_recipe_that_is_completed_by_set_takes_a_table_too(world):
+    document = worlds.recipes()["pairs"]
+    del document["stage"][0]["objective"]
+    Path("recipe.toml").write_text(tomli_w.dumps(document))
+    objective = [{"relation": "similarity", "head": "scalar", "loss": "mse"}]
+    options = {"relations": ["similarity:0..5"], "overrides": {"stage.0.objective": objective}}
+    recipe, _ = make_recipe("recipe.toml", data="pairs.csv", **options)
+    assert [one["head"] for one in stage_of(recipe)["objective"]] == ["scalar"]

@@ -292,7 +292,7 @@ def make_recipe(
     if isinstance(source, str | os.PathLike) and is_recipe(os.fspath(source)):
         document, where = named_document(os.fspath(source))
         if data is not None:
-            document = with_own_table(document, where, own(data), tell=tell)
+            document = with_own_table(document, where, own(data), changes=changes, tell=tell)
         elif relations or text_a or text_b:
             raise UsageError(
                 "--relation, --text-a and --text-b describe a table of yours (--data FILE); "

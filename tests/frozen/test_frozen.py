@@ -89,7 +89,7 @@ def test_rows_reports_cards_and_what_is_told_stay(inside, name, tmp_path):
     recipe = recipe_of(name)
     report = run_recipe(recipe, tmp_path / "model", context=RunContext(device="cpu", tell=told.append))
     document = json.loads((tmp_path / "model" / "likewise" / "model.json").read_text(encoding="utf8"))
-    # The name of the family came with families that other packages offer; folders without it load by their mark.
+    # The family's name came with families that other packages offer; old folders load by their mark.
     assert document.pop("family")
     shape = {
         key: value

@@ -11,7 +11,8 @@ from typing import Any
 import tomli_w
 
 from likewise.data.own import OwnTable
-from likewise.errors import DataError, Problem
+from likewise.errors import DataError, LikewiseError, Problem
+from likewise.recipes.reading import set_value
 from likewise.registry import all_kinds, resolve_class
 from likewise.schema.base import Adopted, Stage
 from likewise.schema.recipe import Recipe, parse_recipe
@@ -23,14 +24,19 @@ _LIST, _LINE = re.compile(r"\[\n((?:    [^\n]+,\n)+)\]"), 90
 
 
 def with_own_table(
-    document: Mapping[str, Any], where: str, table: OwnTable, *, tell: Callable[[str], None]
+    document: Mapping[str, Any],
+    where: str,
+    table: OwnTable,
+    *,
+    changes: Mapping[str, Any],
+    tell: Callable[[str], None],
 ) -> dict[str, Any]:
     """A recipe with a user's table as the data of one stage: the last one that can learn from it.
 
     The others stay, as pre-training. The stage loses its own dev sets and leak filter, and the recipe its
     evaluation: they belong to its own data.
     """
-    recipe = parse_recipe(_filled(document, table), where)
+    recipe = _settled(document, where, table, changes)
     known = {name: spec.model_dump(mode="json", exclude_unset=True) for name, spec in recipe.relation.items()}
     reasons = []
     for number, stage in reversed(list(enumerate(recipe.stage))):
@@ -51,6 +57,17 @@ def _remedy(table: OwnTable, recipe: Recipe) -> str:
     if table.declared:
         return "declare another column, or nothing (leave --relation out), or take another recipe"
     return "declare what a column holds (--relation NAME:lo..hi or NAME:classes), or take another recipe"
+
+
+def _settled(document: Mapping[str, Any], where: str, table: OwnTable, changes: Mapping[str, Any]) -> Recipe:
+    """The recipe that stages are asked in: with the overrides, unless they only fit what the table makes of it."""
+    changed = _filled(document, table)
+    try:
+        for path, value in changes.items():
+            set_value(changed, path, value)
+        return parse_recipe(changed, where)
+    except LikewiseError:
+        return parse_recipe(_filled(document, table), where)
 
 
 def _filled(document: Mapping[str, Any], table: OwnTable) -> dict[str, Any]:
