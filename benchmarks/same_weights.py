@@ -3,7 +3,8 @@
     python benchmarks/same_weights.py ../old/src --data-dir corpora
 
 Every recipe is trained by the other version and by this one, in processes of their own, on one thread.
-Weights are compared bit for bit, rows by their fingerprints. The result goes to benchmarks/results/same-weights.json.
+Weights are compared bit for bit, rows by their fingerprints. What comes out goes to
+benchmarks/results/same-weights.json.
 """
 
 from __future__ import annotations

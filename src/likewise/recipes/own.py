@@ -60,7 +60,7 @@ def _remedy(table: OwnTable, recipe: Recipe) -> str:
 
 
 def _settled(document: Mapping[str, Any], where: str, table: OwnTable, changes: Mapping[str, Any]) -> Recipe:
-    """The recipe that stages are asked in: with the overrides, unless they only fit what the table makes of it."""
+    """The recipe that stages are asked in: with the overrides, unless those fit only what comes of it."""
     changed = _filled(document, table)
     try:
         for path, value in changes.items():
