@@ -302,3 +302,37 @@ def test_a_recipe_that_is_completed_by_set_takes_a_table_too(world):
     options = {"relations": ["similarity:0..5"], "overrides": {"stage.0.objective": objective}}
     recipe, _ = make_recipe("recipe.toml", data="pairs.csv", **options)
     assert [one["head"] for one in stage_of(recipe)["objective"]] == ["scalar"]
+
+
+def test_a_declared_relation_keeps_how_the_recipe_measures_and_describes_it(world):
+    Path("sick.csv").write_text(
+        "text_a,text_b,relatedness\na dog,a cat,2\nthe man,a dog,5\na cat,one cat,1\n"
+    )
+    recipe, _ = make_recipe("relations-sick", data="sick.csv", relations=["relatedness:0..10"])
+    relation = recipe.relation["relatedness"]
+    assert (relation.hi, relation.metric, bool(relation.description)) == (10, "pearson", True)
+
+
+def test_a_rated_column_that_is_not_learnt_is_named(world):
+    lines = ["text_a,text_b,relatedness,politeness"]
+    lines += [f"a dog {n},a cat {n},{1 + n % 5},{n % 3 + 4}" for n in range(20)]
+    Path("two.csv").write_text("\n".join(lines) + "\n")
+    told = []
+    recipe, _ = make_recipe("relations-sick", data="two.csv", tell=told.append)
+    assert list(recipe.relation) == ["relatedness"]
+    assert any("'politeness'" in line and "--relation politeness:" in line for line in told)
+
+
+def test_several_ratings_get_a_head_each_and_not_one_cosine(world):
+    recipe, _ = make_recipe("similarity", data="pairs.csv", relations=["topic:-2..2"])
+    assert {one["head"] for one in stage_of(recipe)["objective"]} == {"cosine"}
+    lines = Path("pairs.csv").read_text().replace("similarity,topic", "likeness,topic")
+    Path("named.csv").write_text(lines)
+    recipe, _ = make_recipe("similarity", data="named.csv", relations=["likeness:0..5", "topic:-2..2"])
+    assert [one["head"] for one in stage_of(recipe)["objective"]] == ["distribution", "distribution"]
+
+
+def test_rated_pairs_that_are_taught_as_paraphrases_are_named_as_that(world):
+    told = []
+    make_recipe("paraphrase-injection", data="pairs.csv", tell=told.append)
+    assert any("taught as a paraphrase, whatever similarity" in line for line in told)

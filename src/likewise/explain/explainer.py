@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from likewise import __version__
 from likewise.answering import Answering, find_relation
 from likewise.data.links import LinkedPair, Span
+from likewise.errors import UsageError
 from likewise.explain.explanation import ExplainedPhrase, ExplainedText, ExplainedWord, PairExplanation
 from likewise.explain.matching import MatchedPair, match_linked, match_pairs
 from likewise.explain.occlusion import Contributions, measure_carried
@@ -28,6 +29,10 @@ class Explainer:
         phrases: str | Phraser = "auto",
         tell: Callable[[str], None] | None = None,
     ) -> None:
+        if 2 not in answering.texts:
+            raise UsageError(
+                "the model reads single texts; an explanation compares two: take a model of pairs"
+            )
         self._answering = answering
         self._aligner = Aligner(answering.embedding().states("choose another encoder"))
         self.relation = find_relation(answering, relation or answering.relations[0].name)

@@ -133,6 +133,8 @@ class Classifier(Answerer):
 
     def wanted(self, task: str | None, labels: Labels | None) -> Relation:
         """What is asked: a task of the model's own, or labels as one."""
+        if task is None and labels is None and len(self.relations) == 1:
+            return self.relations[0]
         if (task is None) == (labels is None):
             known = f" ({', '.join(one.name for one in self.relations)})" if self.relations else ""
             raise UsageError(f"give either a task{known} or labels")

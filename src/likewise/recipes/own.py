@@ -53,7 +53,10 @@ def with_own_table(
 def _remedy(table: OwnTable, recipe: Recipe) -> str:
     """What to do about a table that no stage can learn from."""
     if len(table.texts) == 1 and not any(1 in stage.texts for stage in recipe.stage):
-        return "for pairs name both text columns (--text-a NAME --text-b NAME), or take another recipe"
+        pairs = "for pairs name both text columns (--text-a NAME --text-b NAME)"
+        return f"{pairs}; single texts are learnt by the recipes finetune and labels-domain"
+    if len(table.texts) == 2 and not any(2 in stage.texts for stage in recipe.stage):
+        return "pairs are learnt by the recipes similarity, relations-sick and finetune, or by train FILE"
     if table.declared:
         return "declare another column, or nothing (leave --relation out), or take another recipe"
     return "declare what a column holds (--relation NAME:lo..hi or NAME:classes), or take another recipe"

@@ -75,6 +75,8 @@ def update_model(
     old = _recipe_of(answerer, model)
     relation = _new_relation(old, addition, answerer, model, mode)
     changes = dict(overrides or {})
+    if "epochs" in changes:
+        changes.setdefault("max_steps", None)  # a number of steps in the old recipe would win
     if mode == "cold":
         _refuse_to_lose(answerer, old)
         recipe = with_relation(old, relation, addition, changes)

@@ -301,7 +301,24 @@ def own_relations(
         same = [relation for relation in fitting if relation.name in known]
         if same:
             return {relation.name: dict(known[relation.name]) for relation in same}
-    return {relation.name: relation_table(relation) for relation in fitting}
+    return {relation.name: _declared(relation, known.get(relation.name, {})) for relation in fitting}
+
+
+def _declared(relation: Relation, known: Mapping[str, Any]) -> dict[str, Any]:
+    """A relation on the table's own scale; how it is measured and described stays as the recipe says it."""
+    kept = {key: known[key] for key in ("metric", "description") if known.get(key)}
+    return {**kept, **relation_table(relation)}
+
+
+def left_out(table: OwnTable, learnt: Collection[str], lost: Sequence[str]) -> tuple[str, ...]:
+    """What a user is told when a table takes a stage's place: what is not answered, and what is not learnt."""
+    told = [f"{table.name} does not rate {', '.join(lost)}: the model will not answer that"] if lost else []
+    for relation in table.relations:
+        if relation.name not in learnt:
+            scale = relation.scale if relation.kind == "graded" else "classes"
+            option = relation_option(relation.name, scale)
+            told.append(f"column {relation.name!r} ({relation.scale}) is not learnt; to learn it: {option}")
+    return tuple(told)
 
 
 def unrated(table: OwnTable, kinds: str) -> str:
@@ -317,9 +334,11 @@ def unrated(table: OwnTable, kinds: str) -> str:
 def nothing_rated(table: OwnTable) -> Problem:
     """It is not clear what is to be learnt: no column looks like a rating."""
     columns = [column for column in table.columns if column not in table.texts]
-    found = f"no column looks like a rating; beside the texts it has {', '.join(columns) or 'none'}"
-    option = relation_option(columns[0] if columns else "NAME", "classes")
-    return Problem(table.name, found, f"name it: for labels {option}")
+    if not columns:
+        remedy = "add ratings or labels; paraphrases without any are learnt by recipe paraphrase-injection"
+        return Problem(table.name, "has no column beside its texts", remedy)
+    found = f"no column looks like a rating; beside the texts it has {', '.join(columns)}"
+    return Problem(table.name, found, f"name it: for labels {relation_option(columns[0], 'classes')}")
 
 
 def several_rated(table: OwnTable) -> Problem:

@@ -116,5 +116,9 @@ class InjectStage(OptimisedStage, FilteredStage):
             changed["batch_size"] = 16  # in batches of 100 a small table would be a step or two an epoch
         # Once an epoch: in steps a small table would be looked at too seldom to stop by.
         changed["evaluate_every"] = None
+        rated = ", ".join(relation.name for relation in table.relations)
+        told = (
+            (f"every pair of {table.name} is taught as a paraphrase, whatever {rated} says",) if rated else ()
+        )
         said = f"Phrase alignments of {table.name} taught to a joint encoder; its size stays the same"
-        return Adopted(changed, {}, description=said)
+        return Adopted(changed, {}, told, said)

@@ -13,7 +13,16 @@ from likewise.data.own import OwnTable
 from likewise.data.reading import find_named_corpus
 from likewise.errors import DataError, UsageError
 from likewise.records import Relation
-from likewise.schema.base import Addition, Adopted, TrainedStage, own_entry, own_relations, rating, unrated
+from likewise.schema.base import (
+    Addition,
+    Adopted,
+    TrainedStage,
+    left_out,
+    own_entry,
+    own_relations,
+    rating,
+    unrated,
+)
 
 
 class LabelsStage(TrainedStage):
@@ -65,13 +74,8 @@ class LabelsStage(TrainedStage):
         relations = own_relations(table, known, ("classes", "ordered"))
         if not relations:
             return unrated(table, "labels")
-        lost = [name for name in self.rates(known) if name not in relations]
-        told = (
-            (f"{table.name} does not label {', '.join(lost)}: the model will not answer that",)
-            if lost
-            else ()
-        )
-        changed = {"data": [own_entry(table)], "dev": [], "filter_against": [], "task": [], "weights": {}}
+        told = left_out(table, relations, [name for name in self.rates(known) if name not in relations])
+        changed = {"data": [own_entry(table)], "dev": [], "filter_against": [], "task": None, "weights": None}
         return Adopted(changed, relations, told)
 
     def new_relation(self, addition: Addition, model: str) -> Relation:

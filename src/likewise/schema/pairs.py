@@ -20,6 +20,7 @@ from likewise.schema.base import (
     Addition,
     Adopted,
     TrainedStage,
+    left_out,
     nothing_rated,
     own_entry,
     own_relations,
@@ -156,23 +157,27 @@ class PairsStage(TrainedStage):
         if not relations:
             return unrated(table, "ratings of pairs")
         kinds = {name: spec.get("kind", "graded") for name, spec in known.items()}
-        objectives = [self._objective_for(name, spec, kinds) for name, spec in relations.items()]
-        lost = [name for name in self.rates(()) if name not in relations]
-        told = (
-            (f"{table.name} does not rate {', '.join(lost)}: the model will not answer that",) if lost else ()
-        )
+        alone = len(relations) == 1
+        objectives = [self._objective_for(name, spec, kinds, alone) for name, spec in relations.items()]
+        told = left_out(table, relations, [name for name in self.rates(()) if name not in relations])
         changed = {"data": [own_entry(table)], "dev": [], "filter_against": [], "objective": objectives}
         return Adopted(changed, relations, told)
 
-    def _objective_for(self, name: str, spec: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
-        """The objective that learns a relation as this recipe learns its own."""
+    def _objective_for(
+        self, name: str, spec: Mapping[str, Any], kinds: Mapping[str, str], alone: bool
+    ) -> dict[str, Any]:
+        """The objective that learns a relation as this recipe learns its own.
+
+        Two relations cannot both be the one cosine of two vectors: each of several gets a head.
+        """
         said = [objective.model_dump(mode="json", exclude_unset=True) for objective in self.objective]
         for objective in said:
             if objective["relation"] == name:
                 return objective
         kind = spec.get("kind", "graded")
         for objective in said:
-            if kinds.get(objective["relation"]) == kind:
+            cosine = objective.get("head", "cosine") in ("cosine", "contrast")
+            if kinds.get(objective["relation"]) == kind and (alone or not cosine):
                 return {**objective, "relation": name}
         return head_of(name, kind)
 
