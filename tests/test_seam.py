@@ -14,7 +14,7 @@ import likewise
 from likewise.api import make_recipe
 from likewise.data.keys import text_key
 from likewise.encoders.cache import clear_cache
-from likewise.errors import DataError, RecipeError
+from likewise.errors import DataError, RecipeError, UsageError
 from likewise.experiments import experiment
 from likewise.recipes.reading import read_recipe
 from tests.frozen import worlds
@@ -336,3 +336,18 @@ def test_rated_pairs_that_are_taught_as_paraphrases_are_named_as_that(world):
     told = []
     make_recipe("paraphrase-injection", data="pairs.csv", tell=told.append)
     assert any("taught as a paraphrase, whatever similarity" in line for line in told)
+
+
+def test_a_label_model_of_one_task_needs_no_task_and_is_not_explained_in_pairs(world):
+    options = {"relations": ["mood:classes"], "overrides": {"stage.0.max_steps": 2}, "device": "cpu"}
+    likewise.train("labels-domain", "model", data="moods.csv", encoder="encoder", **options)
+    model = likewise.load("model")
+    assert set(model.classify(["the child runs"]).best) <= {"fast", "slow"}
+    with pytest.raises(UsageError, match="reads single texts"):
+        model.explain("the child runs", "a dog")
+    report = likewise.update(
+        "model", "new", task="place", data="places.csv", overrides={"epochs": 1}, device="cpu"
+    )
+    assert report.model.about["recipe"]["stage"][0]["max_steps"] == 2  # what the old model was trained by
+    stage = json.loads(Path("new/likewise/model.json").read_text())["recipe"]["stage"][0]
+    assert (stage["epochs"], stage["max_steps"]) == (1, None)

@@ -311,7 +311,7 @@ def _declared(relation: Relation, known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def left_out(table: OwnTable, learnt: Collection[str], lost: Sequence[str]) -> tuple[str, ...]:
-    """What a user is told when a table takes a stage's place: what is not answered, and what is not learnt."""
+    """What a user is told when a table replaces a stage's data: what is not answered, what is not learnt."""
     told = [f"{table.name} does not rate {', '.join(lost)}: the model will not answer that"] if lost else []
     for relation in table.relations:
         if relation.name not in learnt:
