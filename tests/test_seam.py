@@ -345,9 +345,9 @@ def test_a_label_model_of_one_task_needs_no_task_and_is_not_explained_in_pairs(w
     assert set(model.classify(["the child runs"]).best) <= {"fast", "slow"}
     with pytest.raises(UsageError, match="reads single texts"):
         model.explain("the child runs", "a dog")
-    report = likewise.update(
-        "model", "new", task="place", data="places.csv", overrides={"epochs": 1}, device="cpu"
-    )
+    labels = {"inside": ["a house"], "outside": ["the street"]}
+    added = {"task": "place", "data": "places.csv", "labels": labels, "overrides": {"epochs": 1}}
+    report = likewise.update("model", "new", device="cpu", **added)
     assert report.model.about["recipe"]["stage"][0]["max_steps"] == 2  # what the old model was trained by
     stage = json.loads(Path("new/likewise/model.json").read_text())["recipe"]["stage"][0]
     assert (stage["epochs"], stage["max_steps"]) == (1, None)
