@@ -62,8 +62,12 @@ def counted(file, *rest, **more):
     return real(file, *rest, **more)
 builtins.open = io.open = counted
 
+import importlib, pkgutil, likewise
+# Everything is imported first: what a job calls is counted, not what loading defines.
+for found in pkgutil.walk_packages(likewise.__path__, "likewise."):
+    if not found.name.endswith("__main__"):
+        importlib.import_module(found.name)
 from likewise.cli import main
-import likewise.api, likewise.predict
 threading.setprofile(hook); sys.setprofile(hook)
 sys.argv = ["likewise", *arguments]
 try:
