@@ -281,8 +281,8 @@ def test_every_file_cache_is_known_to_those_who_count_and_clear(home, tmp_path):
     for name in KEPT:
         for folder in (home, tmp_path / "other"):
             (folder / name).mkdir(parents=True)
-            (folder / name / "key.any.gz").write_bytes(b"texts")
-            (folder / name / ".left.partial").write_bytes(b"texts")
+            (folder / name / f"{'0b' * 12}.any.gz").write_bytes(b"texts")
+            (folder / name / f".{'0b' * 12}.any.gz.left.partial").write_bytes(b"texts")
     assert {"identities", "prepared", "alignments"} <= set(KEPT)
     assert prepared_bytes() == prepared_bytes(tmp_path / "other") == 10 * len(KEPT)
     assert clear_cache(tmp_path / "other") == 10 * len(KEPT)

@@ -69,9 +69,17 @@ def test_a_key_that_would_have_no_effect_is_refused_by_name(world, recipe, key, 
 def test_clearing_the_cache_leaves_no_text_of_the_users(world, monkeypatch):
     folder = world / "cache"
     (folder / "alignments").mkdir(parents=True)
-    (folder / "alignments" / "of-pairs.jsonl.gz").write_bytes(b"texts")
+    (folder / "alignments" / f"{'0a' * 12}.jsonl.gz").write_bytes(b"texts")
     assert clear_cache(folder) >= 5
     assert not (folder / "alignments").exists()
+
+
+def test_clearing_a_folder_that_is_not_ours_leaves_what_lies_there(tmp_path):
+    mine = tmp_path / "alignments" / "gold-links.jsonl"
+    mine.parent.mkdir()
+    mine.write_text("years of work")
+    assert clear_cache(tmp_path) == 0
+    assert mine.read_text() == "years of work"
 
 
 def stage_of(recipe, number=-1):

@@ -26,7 +26,6 @@ def house() -> str:
         row("places that tell kinds apart", "switches"),
         row("… outside the registry, `schema/`, `kinds/` and `predict/`", "switches_outside"),
         ["files that name a kind's classes", *kinds],
-        ["files that a new kind touches in `src`", "14 to 21", "3: spec, runner, a line of the registry"],
         row("`train FILE`: functions", "way", "train FILE", "functions"),
         row("`train FILE`: files", "way", "train FILE", "files"),
         row("`train FILE`: times its table is opened", "way", "train FILE", "opened"),

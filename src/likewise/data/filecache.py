@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -60,6 +60,10 @@ def _digest_of(path: str, size: int, changed: int) -> str:
     """The hash of a file as it was when it had this size and time; large files are read once."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+# What files of a cache are called: a key in hexadecimal digits; while they are written, with a dot before it.
+_OURS = re.compile(r"\.?[0-9a-f]{16,}\.")
 
 
 class FileCache:
@@ -118,11 +122,19 @@ class FileCache:
 
 def kept_bytes(home: Path | None = None) -> int:
     """The room that the files of all caches take."""
-    files = (file for name in KEPT for file in ((home or cache_home()) / name).rglob("*"))
-    return sum(file.stat().st_size for file in files if file.is_file())
+    return sum(file.stat().st_size for file in _kept_files(home))
 
 
 def clear_kept(home: Path | None = None) -> None:
-    """Remove the folders of all caches."""
+    """Remove the files of all caches, and their folders unless something else lies in them."""
+    for file in _kept_files(home):
+        file.unlink(missing_ok=True)
     for name in KEPT:
-        shutil.rmtree((home or cache_home()) / name, ignore_errors=True)
+        with contextlib.suppress(OSError):  # not there, or somebody else's files are in it
+            ((home or cache_home()) / name).rmdir()
+
+
+def _kept_files(home: Path | None) -> list[Path]:
+    """The files that are ours, called by a key or on the way to it; the folder may be a user's own."""
+    found = (file for name in KEPT for file in ((home or cache_home()) / name).glob("*"))
+    return [file for file in found if file.is_file() and _OURS.match(file.name)]

@@ -20,6 +20,7 @@ import numpy as np
 
 from likewise.answering import HEAD
 from likewise.data import write_json_aside
+from likewise.data.aside import path_aside
 from likewise.data.filecache import content_key
 from likewise.errors import EvaluationError, LikewiseError
 from likewise.experiments.schema import Added
@@ -105,7 +106,8 @@ def take_former(cell: Cell, folder: Path) -> bool:
         return False
     arrays = former.with_suffix(".npz")
     if arrays.is_file():
-        shutil.copy2(arrays, folder / f"{cell.key}.npz")
+        with path_aside(folder / f"{cell.key}.npz") as copy:
+            shutil.copyfile(arrays, copy)
     write_json_aside(folder / f"{cell.key}.json", kept)
     return True
 

@@ -7,6 +7,7 @@ A finished `Frozen` is the encoder with its layers folded into stock modules (`a
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -201,9 +202,9 @@ class VectorRunner(Runner[V]):
             report = self.learn(job, data, frozen, {**options, "emit": job.context.emit})
         return stage_report(job, report, data)
 
+    @abstractmethod
     def learn(self, job: Job[V], data: StageData, frozen: Frozen, options: dict[str, Any]) -> FitReport:
         """Train this kind's layers."""
-        raise NotImplementedError
 
     def pack(self, data: StageData, numbers: Callable[[Sequence[str]], list[int]]) -> dict[str, Any] | None:
         """Rated rows and translations."""
