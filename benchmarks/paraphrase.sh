@@ -35,5 +35,5 @@ wait
 python benchmarks/inject.py --merge "$links/injected-$encoder"-*.json
 python benchmarks/two_towers.py "$encoder" "${towers[@]/#/injected-$encoder-}"
 likewise experiment benchmarks/experiments/paraphrase-{1k-,epochs-,checkpoints-,noise-,targets-,,mnli-,qqp-,single-}"$encoder".toml \
-  --precision bf16 --workers "$workers" --summary benchmarks/results
+  --precision bf16 --workers "$workers" --summary benchmarks/results --overwrite
 python benchmarks/tables.py

@@ -160,7 +160,7 @@ def test_a_missing_rating_leaves_the_shared_head_to_the_other_relations(tiny_enc
     assert grads[0].keys() == grads[1].keys()
     assert any(grad.any() for name, grad in grads[0].items() if name.startswith("heads."))
     for name, grad in grads[0].items():
-        torch.testing.assert_close(grad, grads[1][name], rtol=1e-5, atol=1e-8)
+        torch.testing.assert_close(grad, grads[1][name], rtol=1e-4, atol=1e-6)
 
 
 def test_a_described_relation_is_not_answered_without_its_description(tiny_encoder):

@@ -12,7 +12,8 @@ from sentence_transformers.sentence_transformer.modules import LSTM, Pooling
 from torch import nn
 
 from likewise.encoders.features import TextFeatures
-from likewise.encoders.lstm import PeepholeLSTM, holds_peepholes, load_lstm_encoder, lstm_encoder
+from likewise.encoders.lstm import PeepholeLSTM, lstm_encoder
+from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vectors import encode_texts
 from likewise.encoders.words import BEGIN, END, UNKNOWN
 from likewise.errors import ModelError, UsageError
@@ -128,8 +129,7 @@ def test_lstm_encoder_round_trips_through_a_folder(encoder, peepholes, tmp_path)
     encoder.default_prompt_name = "likewise"
     encoder.save(str(tmp_path / "saved"), create_model_card=False)
     assert not list((tmp_path / "saved").rglob("*.bin"))
-    assert holds_peepholes(tmp_path / "saved") is peepholes
-    loaded = [load_lstm_encoder(tmp_path / "saved", device="cpu")]
+    loaded = [load_encoder(tmp_path / "saved", device="cpu")]
     # A class from outside sentence-transformers is loaded there only if its code is trusted.
     loaded.append(
         SentenceTransformer(str(tmp_path / "saved"), device="cpu", trust_remote_code=True)
@@ -149,26 +149,26 @@ def test_lstm_encoder_without_peepholes_is_saved_as_stock_modules(tiny_vectors, 
     assert [entry["type"].split(".")[0] for entry in entries] == ["sentence_transformers"] * 3
 
 
-def test_load_lstm_encoder_runs_no_code_of_others(tiny_vectors, tmp_path):
+def test_load_encoder_runs_no_code_of_others(tiny_vectors, tmp_path):
     lstm_encoder(tiny_vectors, peepholes=True, device="cpu").save(str(tmp_path), create_model_card=False)
     with pytest.raises(ValueError, match="trust_remote_code"):
         SentenceTransformer(str(tmp_path), device="cpu")
     listed = tmp_path / "modules.json"
     listed.write_text(listed.read_text().replace("likewise.encoders.lstm.PeepholeLSTM", "elsewhere.Module"))
-    with pytest.raises(ValueError, match=r"elsewhere\.Module"):
-        load_lstm_encoder(tmp_path)
+    with pytest.raises(ModelError, match=r"elsewhere\.Module"):
+        load_encoder(tmp_path)
 
 
-def test_load_lstm_encoder_reads_no_pickles(tiny_vectors, tmp_path):
+def test_load_encoder_reads_no_pickles(tiny_vectors, tmp_path):
     encoder = lstm_encoder(tiny_vectors, peepholes=True, device="cpu")
     encoder.save(str(tmp_path), create_model_card=False)
     weights = tmp_path / "1_PeepholeLSTM" / "model.safetensors"
     weights.unlink()
     with pytest.raises(ModelError, match=r"model\.safetensors is missing"):
-        load_lstm_encoder(tmp_path)
+        load_encoder(tmp_path)
     torch.save(encoder[1].state_dict(), weights.with_name("pytorch_model.bin"))
     with pytest.raises(ModelError, match="pickled weights"):
-        load_lstm_encoder(tmp_path)
+        load_encoder(tmp_path)
 
 
 @pytest.mark.parametrize("train_vectors", [True, False])

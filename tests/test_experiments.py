@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save
 
 import likewise
 from likewise.errors import EvaluationError, RecipeError
@@ -73,7 +75,7 @@ def test_experiment_runs_the_grid_on_dev_and_final_cells_on_test(files, tmp_path
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 4
     assert "p: Welch against MSE" in result.to_text()
     assert result.to_dict()["settings"][1]["interval"]["average"]
-    arrays = np.load(next((tmp_path / "out").glob("v2-small-*.npz")), allow_pickle=False)
+    arrays = np.load(next((tmp_path / "out").glob("v3-small-*.npz")), allow_pickle=False)
     assert arrays["cosine/pairs"].shape == (40,)
 
 
@@ -417,8 +419,8 @@ def is_running(process):
     return True
 
 
-def renamed_to_its_former_key(folder):
-    """As a cell of before: the same file under the key that it had then."""
+def renamed_to_its_former_key(folder, form="first_key"):
+    """As a cell of before: the same file under the key that it had then, without a checksum."""
     from likewise.experiments.cell import Cell
     from likewise.experiments.plan import ExperimentPlan
 
@@ -428,31 +430,250 @@ def renamed_to_its_former_key(folder):
         for ending in ("json", "npz"):
             file = folder / "out" / f"{cell.key}.{ending}"
             if file.is_file():
-                file.rename(folder / "out" / f"{cell.former_key}.{ending}")
+                former = file.rename(folder / "out" / f"{getattr(cell, form)}.{ending}")
+                if ending == "json":
+                    said = json.loads(former.read_text())
+                    for later in ("sha256", "predictions_sha256", "content"):
+                        said.pop(later)
+                    former.write_text(json.dumps(said))
     return cells
 
 
-def test_cells_under_former_keys_are_taken_over_if_they_are_the_same_training(files, tmp_path):
+@pytest.mark.parametrize("form", ["first_key", "second_key"])
+def test_cells_under_former_keys_are_taken_over_if_they_are_the_same_training(files, tmp_path, form):
     text = files.read_text().partition("[grid]")[0] + '[[setting]]\nname = "MSE"\n'
     files.write_text(text)
     first = likewise.experiment(files, tmp_path / "out", device="cpu")
-    cells = renamed_to_its_former_key(tmp_path)
+    cells = renamed_to_its_former_key(tmp_path, form)
     told = []
     again = likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
     assert told == []
     assert again.rows == first.rows
-    assert all(cell.key.startswith("v2-small-") for cell in cells)
+    assert all(cell.key.startswith("v3-small-") for cell in cells)
+    assert all((tmp_path / "out" / f"{cell.key}.npz").is_file() for cell in cells)
 
 
 def test_cells_whose_recipe_had_another_default_are_named_as_stale_and_trained_again(files, tmp_path):
     files.write_text(files.read_text().partition("[grid]")[0] + '[[setting]]\nname = "MSE"\n')
     likewise.experiment(files, tmp_path / "out", device="cpu")
     for cell in renamed_to_its_former_key(tmp_path):
-        file = tmp_path / "out" / f"{cell.former_key}.json"
+        file = tmp_path / "out" / f"{cell.first_key}.json"
         kept = json.loads(file.read_text())
         kept["recipe"]["stage"][0]["warmup"] = 0.2  # what the default was in that version
         file.write_text(json.dumps(kept))
     told = []
     likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
     assert sum(line.startswith("STALE small-") for line in told) == 2
-    assert len(list((tmp_path / "out").glob("v2-*.json"))) == 2
+    assert len(list((tmp_path / "out").glob("v3-*.json"))) == 2
+
+
+@pytest.fixture
+def lone(files, tmp_path, tiny_encoder, tiny_pairs):
+    """One setting with one seed, over an encoder and ratings that may be changed."""
+    shutil.copytree(tiny_encoder, tmp_path / "encoder")
+    shutil.copy(tiny_pairs, tmp_path / "pairs.csv")
+    for name in ("recipe.toml", "suite.toml"):
+        text = (tmp_path / name).read_text()
+        text = text.replace(str(tiny_encoder), str(tmp_path / "encoder"))
+        (tmp_path / name).write_text(text.replace(str(tiny_pairs), str(tmp_path / "pairs.csv")))
+    text = files.read_text().replace("seeds = [1, 2]", "seeds = [1]").partition("[grid]")[0]
+    files.write_text(text + '[[setting]]\nname = "MSE"\n')
+    return files
+
+
+def run(lone, tmp_path):
+    told = []
+    result = likewise.experiment(lone, tmp_path / "out", device="cpu", tell=told.append)
+    return result, told
+
+
+def rewritten(path, content):
+    """Other content in a file of the same size and time."""
+    before = path.stat()
+    assert len(content) == before.st_size
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def another_encoder(folder):
+    """Other weights in a file of the same size and time."""
+    path = next(folder.rglob("model.safetensors"))
+    rng = np.random.default_rng(1)
+    tensors = {name: value + rng.normal(size=value.shape) for name, value in load_file(path).items()}
+    metadata = {"format": "pt"}
+    rewritten(path, save({name: value.astype("float32") for name, value in tensors.items()}, metadata))
+
+
+def another_tokenizer(folder):
+    path = next(folder.rglob("tokenizer.json"))
+    rewritten(
+        path,
+        path.read_bytes().replace(b'"dog"', b'"tmp"').replace(b'"cat"', b'"dog"').replace(b'"tmp"', b'"cat"'),
+    )
+
+
+def other_ratings(path):
+    lines = path.read_text().splitlines()
+    first, last = lines[1].split(","), lines[-1].split(",")
+    assert len(first[2]) == len(last[2])
+    assert first[2] != last[2]
+    first[2], last[2] = last[2], first[2]
+    rewritten(path, "\r\n".join([lines[0], ",".join(first), *lines[2:-1], ",".join(last), ""]).encode())
+
+
+@pytest.mark.parametrize("changed", ["encoder", "tokenizer", "ratings"])
+def test_cells_of_other_files_of_the_same_size_and_time_are_trained_again(lone, tmp_path, changed):
+    first, _ = run(lone, tmp_path)
+    assert run(lone, tmp_path)[1] == []
+    if changed == "ratings":
+        other_ratings(tmp_path / "pairs.csv")
+    else:
+        (another_encoder if changed == "encoder" else another_tokenizer)(tmp_path / "encoder")
+    again, told = run(lone, tmp_path)
+    assert len(told) == 1
+    assert again.rows[0].numbers != first.rows[0].numbers
+
+
+@pytest.mark.parametrize("form", ["first_key", "second_key"])
+def test_cells_of_before_are_stale_where_the_encoder_changed_since(lone, tmp_path, form):
+    run(lone, tmp_path)
+    renamed_to_its_former_key(tmp_path, form)
+    another_encoder(tmp_path / "encoder")
+    _, told = run(lone, tmp_path)
+    assert told[0].startswith("STALE ")
+    assert "model.safetensors was changed, or copied here, after it was trained" in told[0]
+    assert len(told) == 2
+
+
+def test_cells_change_with_a_corpus_behind_a_name(lone, tmp_path, monkeypatch):
+    """A corpus by name is a file in the data folder: other rows there are other data."""
+    from likewise.experiments.plan import ExperimentPlan
+
+    (tmp_path / "data").mkdir()
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace(str(tmp_path / "pairs.csv"), "stsb/train"))
+
+    def key():
+        plan = ExperimentPlan(read_experiment(lone), "cpu", "fp32", str(tmp_path / "data"))
+        [[[cell]]] = plan.final_cells()
+        return cell.key
+
+    none = key()
+    from likewise.data.catalogue import find_corpus
+
+    file = tmp_path / "data" / find_corpus("stsb").find_split("train").file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"one")
+    one = key()
+    rewritten(file, b"two")
+    assert len({none, one, key()}) == 3
+
+
+def test_models_before_an_added_task_are_known_by_what_their_files_hold(lone, tmp_path, monkeypatch):
+    """They were found by the recipe alone: after other ratings, the model of the old ones was added to."""
+    from likewise.experiments import added
+    from likewise.kinds.context import RunContext
+    from likewise.recipes.reading import read_recipe
+
+    monkeypatch.setattr(added, "run_recipe", lambda recipe, folder, **rest: folder.mkdir(parents=True))
+    recipe = read_recipe(tmp_path / "recipe.toml")
+    places = [added._trained(recipe, tmp_path / "models", RunContext())]
+    for change, path in ((other_ratings, "pairs.csv"), (another_encoder, "encoder")):
+        change(tmp_path / path)
+        places.append(added._trained(recipe, tmp_path / "models", RunContext()))
+    assert len(set(places)) == 3
+    assert added._trained(recipe, tmp_path / "models", RunContext()) == places[-1]
+    assert len(list((tmp_path / "models").iterdir())) == 3  # and no file of a lock
+
+
+SPOILS = {
+    "json-cut": ("json", lambda content: content[: len(content) // 2]),
+    "json-number": ("json", lambda content: content.replace(b'"seed": 1', b'"seed": 2')),
+    "json-other": ("json", lambda content: b"[]"),
+    "json-keys": ("json", lambda content: b'{"dev": 1}'),
+    "npz-cut": ("npz", lambda content: content[:100]),
+    "npz-bit": ("npz", lambda content: content[:200] + bytes([content[200] ^ 1]) + content[201:]),
+    "npz-missing": ("npz", None),
+}
+
+
+@pytest.mark.parametrize("damage", SPOILS)
+def test_cells_that_are_damaged_are_named_and_trained_again(lone, tmp_path, damage):
+    first, _ = run(lone, tmp_path)
+    ending, spoil = SPOILS[damage]
+    [file] = (tmp_path / "out").glob(f"*.{ending}")
+    content = file.read_bytes()
+    if spoil is None:
+        file.unlink()
+    else:
+        assert spoil(content) != content
+        file.write_bytes(spoil(content))
+    again, told = run(lone, tmp_path)
+    assert told[0].startswith(f"DAMAGED {file}: ")
+    assert told[0].endswith("; it is trained again")
+    assert again.rows[0].numbers == first.rows[0].numbers
+    assert run(lone, tmp_path)[1] == []
+
+
+def test_cell_on_a_full_disk_is_said_and_leaves_no_half_file(lone, tmp_path, monkeypatch):
+    from likewise.experiments import cellfiles
+
+    def full(path, **arrays):
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cellfiles.np, "savez_compressed", full)
+    with pytest.raises(EvaluationError, match=r"npz: cannot be written \(No space left on device\)"):
+        run(lone, tmp_path)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == []
+
+
+def test_experiments_side_by_side_train_no_cell_twice(lone, tmp_path):
+    lone.write_text(lone.read_text().replace("seeds = [1]", "seeds = [1, 2]"))
+    program = (
+        "import sys, likewise\nlikewise.experiment(sys.argv[1], sys.argv[2], device='cpu', tell=print)\n"
+    )
+    command = [sys.executable, "-c", program, str(lone), str(tmp_path / "out")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    both = [
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        )
+        for _ in range(2)
+    ]
+    for process in both:
+        said, _ = process.communicate(timeout=200)
+        assert process.returncode == 0, said
+    looks = (tmp_path / "log.jsonl").read_text().splitlines()
+    assert len(looks) == 2  # every look at a test set is logged: one per cell
+    assert sorted(path.suffix for path in (tmp_path / "out").iterdir()) == [".json", ".json", ".npz", ".npz"]
+
+
+def test_a_worker_that_is_killed_is_told_in_a_sentence(lone, tmp_path, monkeypatch):
+    from likewise.experiments import runner
+
+    monkeypatch.setattr(runner, "run_cell", die)
+    with pytest.raises(EvaluationError, match="run the same command again, with fewer --workers"):
+        likewise.experiment(lone, tmp_path / "out", device="cpu", workers=2)
+    monkeypatch.undo()
+    run(lone, tmp_path)
+
+
+def die(cell, folder):
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "where"),
+    [
+        ("seeds = [1, 2]", "seeds = [1, 1, 1]", "seeds: 1 stands there twice"),
+        ("seeds = [1, 2]", "seeds = [1, 2]\ngrid_seeds = [3, 3]", "grid_seeds: 3 stands there twice"),
+        ("[1e-5, 1e-3]", "[1e-5, 1e-3, 1e-5]", "grid.stage.0.learning_rate: 1e-05 stands there twice"),
+    ],
+)
+def test_experiment_file_that_names_a_number_twice_is_refused(files, before, after, where):
+    files.write_text(files.read_text().replace(before, after))
+    with pytest.raises(RecipeError) as caught:
+        read_experiment(files)
+    assert where in str(caught.value)
+    assert "name each once" in str(caught.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 from itertools import pairwise
@@ -40,7 +41,8 @@ from likewise.recipes.run import jobs_of
 from likewise.schema.recipe import parse_recipe
 from likewise.training.sampler import Batches, Share, StepSampler
 from likewise.training.settings import FitSettings
-from tests.conftest import WORDS, follow_card
+from tests.conftest import follow_card
+from tests.tiny import WORDS
 
 ACTORS = ["the old man", "a woman", "the child", "one cat", "a new band"]
 DEEDS = [("plays guitar", "is playing a guitar"), ("cooks soup", "is cooking the soup"), ("runs", "is fast")]
@@ -482,6 +484,13 @@ def test_pairs_without_links_are_aligned_once_and_kept(tiny_encoder, tmp_path, m
         for name in ("one", "two")
     ]
     assert both[0]["held_out"] == both[1]["held_out"]
+    for content in (kept.read_bytes()[:-40], b"no gzip", gzip.compress(b"")):
+        kept.write_bytes(content)
+        told.clear()
+        likewise.train(str(file), tmp_path / f"again{len(content)}", tell=told.append, device="cpu")
+        assert sum(str(kept) in line and "aligned again" in line for line in told) == 1
+        assert sum("aligning 60 pairs" in line for line in told) == 1
+        assert len(list(read_links(kept))) == 60
 
 
 OWN = {"stage.0.max_steps": 2, "stage.0.batch_size": 8, "stage.0.dev_share": 0.2, "stage.0.phraser": "rules"}

@@ -29,7 +29,8 @@ from likewise.records import Relation
 from likewise.schema.parts import EncoderSpec
 from likewise.schema.recipe import parse_recipe
 from likewise.schema.shipped import shipped_document
-from tests.conftest import WORDS, follow_card
+from tests.conftest import follow_card
+from tests.tiny import WORDS
 
 MOOD = {"praise": ["sings", "plays guitar", "reads a book"], "complaint": ["sleeps", "no never", "not or"]}
 MOOD_RELATION = Relation.classes("mood", list(MOOD))
@@ -366,7 +367,7 @@ def test_a_file_of_texts_is_classified_on_the_command_line(tasks, here):
     assert [line.split(",")[2] for line in lines[1:]] == ["praise", "complaint"]
     labels = "praise | sings, complaint"
     _, said = here("classify", "the man sings 3", "--model", "model", "--labels", labels, "--json")
-    answer = json.loads(said[said.index("{") :])
+    answer, _ = json.JSONDecoder().raw_decode(said[said.index("{") :])
     assert set(answer["probabilities"]) == {"praise", "complaint"}
     code, said = here("classify", "the man", "--model", "model", "--labels", "a, b, a")
     assert code
@@ -642,3 +643,65 @@ def test_a_rehearsed_update_of_a_sentence_encoder_is_gentle():
     assert settings(job, "epochs") == slower
     assert settings(job, rehearsed=False) is job.stage
     assert settings(lstm) is lstm.stage
+
+
+def stopped_update(folder, mode):
+    """An update that is stopped once it has written a checkpoint."""
+
+    def stop(event):
+        if event.kind == "checkpoint":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hot_update(folder, "torn", mode=mode, emit=stop)
+    assert not (folder / "torn").exists()
+    assert (folder / "torn.run").is_dir()
+
+
+def hot_update(folder, output, **options):
+    return likewise.update(
+        *(folder / "model", folder / output),
+        **{"task": "speed", "data": folder / "speed.csv", "rehearse": 0.5, "device": "cpu", **options},
+    )
+
+
+def weights_of(folder):
+    return {name: data for name, data in files(folder).items() if name.endswith(".safetensors")}
+
+
+@pytest.mark.parametrize("mode", ["hot", "cold"])
+def test_an_update_that_was_stopped_goes_on_bit_for_bit(trained, mode):
+    hot_update(trained, "whole", mode=mode)
+    stopped_update(trained, mode)
+    with pytest.raises(UsageError, match="go on with --resume"):
+        hot_update(trained, "torn", mode=mode)
+    hot_update(trained, "torn", mode=mode, resume=True)
+    assert weights_of(trained / "torn") == weights_of(trained / "whole")
+    assert not (trained / "torn.run").exists()
+
+
+@pytest.mark.parametrize("changed", ["rows", "model", "rehearse"])
+def test_an_update_goes_on_only_from_what_it_was_begun_with(trained, changed):
+    stopped_update(trained, "hot")
+    options = {}
+    if changed == "rows":
+        text = (trained / "speed.csv").read_text()
+        (trained / "speed.csv").write_text(text.replace(",fast", ",slow", 3))
+    elif changed == "model":
+        train(trained, "model", overrides={"seed": 5}, overwrite=True)
+    else:
+        options = {"rehearse": 0.25}
+    with pytest.raises(UsageError, match=r"changed since|started with another"):
+        hot_update(trained, "torn", resume=True, **options)
+    assert (trained / "torn.run").is_dir()
+    assert not (trained / "torn").exists()
+
+
+def test_an_update_that_was_stopped_after_its_model_was_complete_is_done(trained, monkeypatch):
+    monkeypatch.setattr("likewise.recipes.update.remove_run", lambda work: None)
+    hot_update(trained, "torn")
+    monkeypatch.undo()
+    assert (trained / "torn.run").is_dir()
+    found = hot_update(trained, "torn", resume=True)
+    assert [task.name for task in found.model.relations] == ["mood", "place", "speed"]
+    assert not (trained / "torn.run").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 from torch import nn
@@ -322,6 +323,68 @@ def test_a_second_run_neither_reads_the_files_nor_opens_the_encoder_before_it_tr
     again = train(world, "three")
     prints = [model.about["stages"][1]["fingerprints"]["train"] for model in (first, again)]
     assert prints[0] != prints[1]
+
+
+def rewritten(path, content):
+    """Other content in a file of the same size and time."""
+    before = path.stat()
+    assert len(content) == before.st_size
+    assert content != path.read_bytes()
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def swapped(content, one, other):
+    return content.replace(one, b"\0").replace(other, one).replace(b"\0", other)
+
+
+def test_rows_of_another_file_of_the_same_size_and_time_are_read_again(world, monkeypatch):
+    monkeypatch.setattr(prepared, "WORTH_SECONDS", 0.0)
+    first = train(world, "one")
+    rated = world / "rated.csv"
+    rewritten(rated, swapped(rated.read_bytes(), b"sings", b"reads"))
+    again = train(world, "two")
+    prints = [model.about["stages"][1]["fingerprints"]["train"] for model in (first, again)]
+    assert prints[0] != prints[1]
+    # A file that is only touched is the same file.
+    os.utime(rated, (1, 1))
+    monkeypatch.setattr(prepared, "read_stages", None)  # would fail if it were called
+    third = train(world, "three")
+    assert third.about["stages"][1]["fingerprints"]["train"] == prints[1]
+
+
+def test_rows_that_are_kept_and_damaged_are_read_again(world, monkeypatch):
+    monkeypatch.setattr(prepared, "WORTH_SECONDS", 0.0)
+    train(world, "one")
+    [kept] = (world / "vectors" / "prepared").iterdir()
+    kept.write_bytes(swapped(kept.read_bytes(), b"sings", b"reads"))
+    train(world, "two")
+    weights = [load_file(world / name / "3_Dense" / "model.safetensors") for name in ("one", "two")]
+    np.testing.assert_array_equal(weights[0]["linear.weight"], weights[1]["linear.weight"])
+
+
+@pytest.mark.parametrize("changed", ["weights", "tokenizer"])
+def test_vectors_of_another_encoder_of_the_same_size_and_time_are_made_anew(
+    world, tiny_encoder, changed, tmp_path
+):
+    encoder = tmp_path / "own-encoder"
+    shutil.copytree(tiny_encoder, encoder)
+    train(world, "one", encoder=str(encoder))
+    if changed == "weights":
+        path = next(encoder.rglob("model.safetensors"))
+        rng = np.random.default_rng(1)
+        tensors = {name: value + rng.normal(size=value.shape) for name, value in load_file(path).items()}
+        rewritten(path, save({n: v.astype("float32") for n, v in tensors.items()}, {"format": "pt"}))
+    else:
+        path = next(encoder.rglob("tokenizer.json"))
+        rewritten(path, swapped(path.read_bytes(), b'"soup"', b'"book"'))
+    train(world, "two", encoder=str(encoder))
+    texts = sentences(20, 9)
+    views = likewise.load(world / "two", device="cpu").views(texts)
+    fresh = SentenceTransformer(str(encoder), device="cpu").encode(texts, prompt="the ")
+    np.testing.assert_allclose(views["raw"], fresh, rtol=1e-4, atol=1e-4)
+    layers = [load_file(world / name / "3_Dense" / "model.safetensors") for name in ("one", "two")]
+    assert np.abs(layers[0]["linear.weight"] - layers[1]["linear.weight"]).max() > 1e-6
 
 
 def test_rows_in_memory_are_never_kept(tmp_path, monkeypatch):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
@@ -16,12 +19,15 @@ from likewise.api import make_recipe
 from likewise.cli.console import TrainingView
 from likewise.data.parallel import ParallelText
 from likewise.data.parallel.reading import ReadReport
+from likewise.disk import locked
 from likewise.errors import EvaluationError, UsageError
 from likewise.kinds.base import Carried, runner_of
 from likewise.kinds.context import RunContext
 from likewise.kinds.reading import RatedRows, rated_data
+from likewise.outputs import RUN_MARK
 from likewise.recipes.reading import read_recipe
 from likewise.recipes.run import jobs_of
+from likewise.recipes.runfiles import RunMark, same_run
 from likewise.records import Record
 from likewise.training.state import FitEvent
 from tests.conftest import heed_interrupts
@@ -30,11 +36,12 @@ LIKEWISE = [sys.executable, "-m", "likewise"]
 GO_ON = "interrupted; nothing before the last checkpoint is lost: repeat the command with --resume"
 
 
-def interrupt(command, ready, folder) -> tuple[int, str]:
+def interrupt(command, ready, folder, stdin=None) -> tuple[int, str]:
     """Press Ctrl-C in a real process as soon as it is `ready`; its exit code and what it said."""
     process = subprocess.Popen(
         command,
         cwd=folder,
+        stdin=stdin,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -82,19 +89,17 @@ def test_train_interrupted_before_a_checkpoint_leaves_nothing(command, tmp_path)
 
 
 def test_other_verbs_interrupted_say_so_in_one_line(tmp_path):
-    os.mkfifo(tmp_path / "pairs.csv")
-    opened = []
+    theirs, ours = os.pipe()
+    os.write(ours, b"text_a,text_b\n")
 
     def reading():
-        # A pipe can be opened for writing as soon as somebody reads it.
-        try:
-            opened.append(os.open(tmp_path / "pairs.csv", os.O_WRONLY | os.O_NONBLOCK))
-        except OSError:
-            return False
-        return True
+        # What was written is gone as soon as somebody reads it.
+        return fcntl.ioctl(theirs, termios.FIONREAD, bytes(4)) == bytes(4)
 
-    code, said = interrupt([*LIKEWISE, "data", "check", "pairs.csv"], reading, tmp_path)
-    os.close(opened[0])
+    command = [*LIKEWISE, "data", "check", "-", "--relation", "score:0..5"]
+    code, said = interrupt(command, reading, tmp_path, stdin=theirs)
+    os.close(ours)
+    os.close(theirs)
     assert (code, said) == (130, "interrupted\n")
 
 
@@ -127,23 +132,38 @@ def test_train_refused_before_its_first_step_does_not_block_the_corrected_comman
     assert (labelled / "m").is_dir()
 
 
-def test_train_killed_or_at_work_before_a_checkpoint_is_only_replaced_when_told(finetune, labelled):
-    (labelled / "m.run" / "stage-0").mkdir(parents=True)
-    (labelled / "m.run" / "recipe.json").write_text("{}")
+def test_train_killed_before_a_checkpoint_does_not_block_the_next_one(finetune, labelled):
+    begun_run(labelled / "m.run")
     code, said = finetune("--relation", "verdict:classes")
-    assert code == 2
-    assert "m.run holds a run without a checkpoint, at work or killed; start over with --overwrite" in said
-    code, said = finetune("--relation", "verdict:classes", "--overwrite")
     assert code == 0, said
+    assert (labelled / "m").is_dir()
+    assert not (labelled / "m.run").exists()
 
 
-@pytest.mark.parametrize("refused", [False, True])
-def test_train_leaves_a_folder_alone_that_is_no_run(finetune, labelled, refused):
+@pytest.mark.parametrize("flag", ["--overwrite", "--resume"])
+def test_train_beside_another_into_the_same_folder_is_refused(finetune, labelled, flag):
+    begun_run(labelled / "m.run")
+    with locked(labelled / "m.run" / "lock", "busy"):
+        code, said = finetune("--relation", "verdict:classes", flag)
+    assert code == 2
+    assert "another training is at work there" in said
+    assert (labelled / "m.run" / RUN_MARK).is_file()
+
+
+@pytest.mark.parametrize("flag", [[], ["--resume"], ["--overwrite"]])
+def test_train_leaves_a_folder_alone_that_is_no_run(finetune, labelled, flag):
     (labelled / "m.run").mkdir()
     (labelled / "m.run" / "notes.txt").write_text("mine")
-    code, _ = finetune("--relation", "constant:yes|no", *(["--resume"] if refused else []))
-    assert code == (1 if refused else 2)
+    code, said = finetune("--relation", "verdict:classes", *flag)
+    assert code == 2
+    assert "m.run is not a run of Likewise" in said
     assert (labelled / "m.run" / "notes.txt").read_text() == "mine"
+
+
+def begun_run(work):
+    """A run folder as it is before its first checkpoint."""
+    (work / "stage-0").mkdir(parents=True)
+    (work / RUN_MARK).write_text('{"likewise": "run", "id": "1"}')
 
 
 def test_train_that_fails_after_a_checkpoint_is_kept(tiny_encoder, tiny_pairs, tmp_path):
@@ -325,3 +345,66 @@ def test_answers_all_alike_are_said_as_that(capsys):
     said = capsys.readouterr().err
     assert "step 10/20: dev – (all answers alike)  (spearman similarity dev – (all answers alike))" in said
     assert "step 20/20: dev 0.5000  (spearman similarity dev 0.5000)" in said
+
+
+@pytest.mark.parametrize("rows", [None, 7, [1], []])
+def test_train_resumes_no_run_whose_mark_is_damaged(tiny_pairs, tmp_path, rows):
+    recipe, _ = make_recipe(str(tiny_pairs))
+    mark = RunMark(recipe, [{"train": "1"}], {}, id="1")
+    (tmp_path / RUN_MARK).write_text(mark.to_json())
+    assert same_run(tmp_path, mark) == mark
+    (tmp_path / RUN_MARK).write_text(json.dumps({**json.loads(mark.to_json()), "rows": rows}))
+    with pytest.raises(UsageError, match="is damaged: start over"):
+        same_run(tmp_path, mark)
+
+
+@pytest.mark.parametrize("changed", ["seed", "rows"])
+def test_train_stopped_after_its_model_was_complete_is_done_only_for_the_same_run(
+    here, tiny_encoder, tiny_pairs, tmp_path, monkeypatch, changed
+):
+    pairs = tmp_path / "p.csv"
+    pairs.write_text(tiny_pairs.read_text())
+    command = ("train", "p.csv", "--encoder", tiny_encoder, "--output", "m", "--device", "cpu")
+    command += ("--set", "stage.0.max_steps=2")
+    monkeypatch.setattr("likewise.recipes.run.remove_run", lambda work: None)
+    assert here(*command)[0] == 0
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    if changed == "rows":
+        pairs.write_text(pairs.read_text().replace(",1", ",2"))
+    code, said = here(*command, "--resume", *(["--seed", "5"] if changed == "seed" else []))
+    assert code == 2
+    assert "started with another" in said or "changed since" in said
+    pairs.write_text(tiny_pairs.read_text())
+    code, said = here(*command, "--resume")
+    assert code == 0, said
+    assert "was complete already" in said
+    assert not (tmp_path / "m.run").exists()
+
+
+def test_train_resumes_in_the_precision_it_was_started_with(tiny_pairs, tmp_path):
+    recipe, _ = make_recipe(str(tiny_pairs))
+    (tmp_path / RUN_MARK).write_text(RunMark(recipe, [{}], {}, "fp32", id="1").to_json())
+    with pytest.raises(UsageError, match="was started in fp32, not in bf16"):
+        same_run(tmp_path, RunMark(recipe, [{}], {}, "bf16"))
+
+
+def test_train_keeps_a_file_that_somebody_put_into_its_run_folder(
+    here, tiny_encoder, tiny_pairs, tmp_path, caplog
+):
+    def put(event):
+        if event.kind == "evaluate":
+            (tmp_path / "m.run" / "train-log.txt").write_text("mine")
+
+    overrides = {"stage.0.max_steps": 2}
+    likewise.train(
+        str(tiny_pairs),
+        tmp_path / "m",
+        encoder=str(tiny_encoder),
+        device="cpu",
+        overrides=overrides,
+        emit=put,
+    )
+    assert (tmp_path / "m").is_dir()
+    assert (tmp_path / "m.run" / "train-log.txt").read_text() == "mine"
+    assert "holds files that Likewise did not write" in caplog.text

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import UnknownNameError
+from likewise.errors import EvaluationError, UnknownNameError
 from likewise.records import Relation
 
 if TYPE_CHECKING:
@@ -50,6 +50,17 @@ class Answers:
     values: Numbers | list[str]
     probabilities: Probabilities | None = None
     interval: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an answer that is no number: every answer of every model passes here."""
+        for numbers in (self.values, self.probabilities, self.interval):
+            if isinstance(numbers, np.ndarray) and not np.isfinite(numbers).all():
+                wrong = ~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1)
+                count = f"{int(wrong.sum()):,} of {len(numbers):,} answers are not finite numbers"
+                raise EvaluationError(
+                    f"{self.relation.name}: {count}, the first to row {int(np.argmax(wrong)) + 1:,}; "
+                    "the model's weights are damaged or too large: try --precision fp32, or train it again"
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,8 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise.answering import Answering
+from likewise.arguments import (
+    listed_names,
+    require_device,
+    require_flag,
+    require_function,
+    require_mapping,
+    require_number,
+    require_path,
+    require_seed,
+    require_text,
+)
 from likewise.data.own import OwnTable, open_own_table
+from likewise.disk import UnwritableError
 from likewise.errors import UsageError
+from likewise.files import is_there
 from likewise.folders import is_raw
 from likewise.kinds.context import RunContext
 from likewise.predict import Answerer, Scores, load, load_classifier
@@ -22,6 +36,7 @@ from likewise.schema.base import Addition
 from likewise.schema.recipe import Recipe
 from likewise.schema.shipped import shipped_recipes
 from likewise.training.state import FitEvent
+from likewise.wording import has_half_character, quoted
 
 if TYPE_CHECKING:
     from likewise.encoders.external import TextFunction
@@ -37,7 +52,7 @@ def score(pairs: Any, model: str | os.PathLike[str] | Answerer = "default", **op
 
     Options are those of a loaded model's `score`.
     """
-    loaded = load(model) if isinstance(model, str | os.PathLike) else model
+    loaded = model if isinstance(model, Answerer) else load(model)
     return loaded.score(pairs, **options)
 
 
@@ -62,8 +77,16 @@ def evaluate(
     none: if left out, their relation's own (spearman; accuracy for classes). The suite `crosslingual` is
     measured by `evaluate_crosslingual`, which takes none of these.
     """
-    from likewise.evaluation.suites import CROSSLINGUAL, get_suite
+    from likewise.evaluation.suites import CROSSLINGUAL, Suite, get_suite
 
+    for name, value in (("source", source), ("aggregation", aggregation)):
+        require_text(value, name, optional=False)
+    require_text(metric, "metric")
+    _check_places(model, device, precision, data_dir)
+    require_function(progress, "progress")
+    require_flag(keep_predictions, "keep_predictions")
+    if not isinstance(suite, Suite):
+        require_path(suite, "suite")
     if suite == CROSSLINGUAL:
         return evaluate_crosslingual(
             model, data_dir=data_dir, device=device, precision=precision, log=log, progress=progress
@@ -131,6 +154,9 @@ def evaluate_crosslingual(
     """
     from likewise.evaluation.crosslingual import run_crosslingual
 
+    _check_places(model, device, precision, data_dir)
+    require_seed(seed)
+    languages = None if languages is None else listed_names(languages, "languages")
     answering = model if isinstance(model, Answering) else load(model, device=device, precision=precision)
     embedding = answering.embedding()
     result = run_crosslingual(
@@ -151,7 +177,11 @@ def _log(answering: Answering, result: SuiteResult | CrosslingualResult) -> None
     from likewise.evaluation.runlog import log_test_run
 
     recipe = str((answering.about.get("recipe") or {}).get("name", ""))
-    log_test_run(result, model=str(answering.about.get("name", "")), recipe=recipe)
+    try:
+        log_test_run(result, model=str(answering.about.get("name", "")), recipe=recipe)
+    except UnwritableError as error:
+        # The work is done and its result is worth more than the line about it.
+        logging.getLogger("likewise").warning("this look at the test data is not logged: %s", error)
 
 
 def train(
@@ -181,6 +211,9 @@ def train(
     recipe paths: {"stage.0.learning_rate": 3e-5}. `encoder` replaces the recipe's: a name, or for stages over
     a frozen encoder any function texts → N×d.
     """
+    _check_output(output)
+    for name, flag in (("resume", resume), ("overwrite", overwrite)):
+        require_flag(flag, name)
     training = prepare_training(
         source,
         encoder=encoder,
@@ -214,6 +247,7 @@ class Training:
 
     def run(self, output: Path | None, *, resume: bool = False, overwrite: bool = False) -> RunReport:
         """Train, and leave the model in a folder, or in memory alone."""
+        _check_output(output)
         return run_recipe(self.recipe, output, context=self.context, resume=resume, overwrite=overwrite)
 
 
@@ -230,6 +264,10 @@ def prepare_training(
     **described: Any,
 ) -> Training:
     """All that `train` does before it trains; `described` is what `make_recipe` takes."""
+    _check_places(None, device, precision, data_dir)
+    trackers = listed_names(trackers, "trackers")
+    for reporter, function in (("tell", tell), ("emit", emit)):
+        require_function(function, reporter, optional=False)
     name = os.fspath(encoder) if isinstance(encoder, str | os.PathLike) else None
     recipe, tables = make_recipe(source, encoder=name, data_dir=data_dir, tell=tell, **described)
     context = RunContext(
@@ -239,6 +277,7 @@ def prepare_training(
         trackers=tuple(trackers),
         tables=tables,
         encoder=_function(encoder, recipe) if name is None else None,
+        inputs=tuple(os.fspath(one) for one in (source,) if isinstance(one, str | os.PathLike)),
         tell=tell,
         emit=emit,
     )
@@ -274,16 +313,20 @@ def make_recipe(
 ) -> tuple[Recipe, dict[str, object]]:
     """The recipe that `train` would run, and the in-memory tables its entries name."""
     tables: dict[str, object] = {}
-    changes = dict(overrides) if isinstance(overrides, Mapping) else dict(map(parse_override, overrides))
+    changes = _changes(overrides)
     if seed is not None:
+        require_seed(seed)
         changes["seed"] = seed
+    declared = listed_names(relations, "relations")
+    for column, value in (("text_a", text_a), ("text_b", text_b)):
+        require_text(value, column)
 
     def own(table: Any) -> OwnTable:
         name = table if isinstance(table, str) else _remember(table, tables)
         return open_own_table(
             tables.get(name, name),
             name=name,
-            declared=[relations] if isinstance(relations, str) else relations,
+            declared=declared,
             text_a=text_a,
             text_b=text_b,
             data_dir=None if data_dir is None else Path(data_dir),
@@ -293,7 +336,7 @@ def make_recipe(
         document, where = named_document(os.fspath(source))
         if data is not None:
             document = with_own_table(document, where, own(data), changes=changes, tell=tell)
-        elif relations or text_a or text_b:
+        elif declared or text_a or text_b:
             raise UsageError(
                 "--relation, --text-a and --text-b describe a table of yours (--data FILE); "
                 "a recipe names those of its own in its data entries"
@@ -308,12 +351,36 @@ def make_recipe(
     return recipe_from(document, f"recipe for {table.name}", overrides=changes, encoder=encoder), tables
 
 
+def _changes(overrides: Overrides) -> dict[str, Any]:
+    """Overrides as a mapping, from a mapping or from texts `PATH=VALUE`."""
+    if isinstance(overrides, Mapping):
+        require_mapping(overrides, "overrides")
+        return dict(overrides)
+    return dict(map(parse_override, listed_names(overrides, "overrides")))
+
+
+def _check_output(output: object) -> None:
+    """Refuse a folder that weights cannot be written to: safetensors takes names in UTF-8 alone."""
+    require_path(output, "output", optional=True)
+    if output is not None and has_half_character(str(output)):
+        raise UsageError(f"output {quoted(str(output))} is not UTF-8; name the folder in UTF-8")
+
+
+def _check_places(model: object, device: object, precision: object, data_dir: object) -> None:
+    """What many verbs take: a model by name or loaded, if any; where to compute, where the corpora lie."""
+    if not isinstance(model, Answering):
+        require_path(model, "model", optional=model is None)
+    require_device(device)
+    require_text(precision, "precision", optional=False)
+    require_path(data_dir, "data_dir", optional=True)
+
+
 def is_recipe(name: str) -> bool:
     """Whether a name is a recipe file or a shipped recipe rather than a table."""
     return (
         name.endswith(".toml")
         or name in shipped_recipes()
-        or ("." not in Path(name).name and not Path(name).exists() and "/" not in name)
+        or ("." not in Path(name).name and not is_there(name) and "/" not in name)
     )
 
 
@@ -343,6 +410,7 @@ def update(
     device: str | None = None,
     precision: str = "fp32",
     data_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     overwrite: bool = False,
     tell: Callable[[str], None] = lambda line: None,
     emit: Callable[[FitEvent], None] = lambda event: None,
@@ -353,8 +421,22 @@ def update(
     the `text`. A relation is said by `describe`, what it asks in words, and its `scale` ("0..4"); it may have
     `data`, rated pairs in the columns `text_a` and `text_b`. `mode` is zero (nothing is trained), hot (on the
     data and a share `rehearse` of the old rows) or cold (everything again). `overrides` are keys of the last
-    stage: {"epochs": 3, "freeze": ["encoder"]}.
+    stage: {"epochs": 3, "freeze": ["encoder"]}. `resume` goes on with an update that was stopped.
     """
+    _check_places(model, device, precision, data_dir)
+    for name, place in (("model", model), ("output", output)):
+        require_path(place, name)
+    _check_output(output)
+    require_path(data, "data", optional=True)
+    for name, needed in (("task", task), ("mode", mode)):
+        require_text(needed, name, optional=False)
+    said = {"describe": describe, "scale": scale, "text": text, "text_a": text_a, "text_b": text_b}
+    for name, value in {**said, "column": column}.items():
+        require_text(value, name)
+    require_mapping(labels, "labels")
+    require_mapping(overrides, "overrides")
+    require_number(rehearse, "rehearse", low=0, high=1)
+    require_flag(overwrite, "overwrite")
     context = RunContext(
         data_dir=None if data_dir is None else Path(data_dir),
         device=device,
@@ -371,5 +453,6 @@ def update(
         context=context,
         rehearse=rehearse,
         overrides=overrides,
+        resume=resume,
         overwrite=overwrite,
     )

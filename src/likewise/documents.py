@@ -3,46 +3,170 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 import typing
+import unicodedata
+from collections.abc import Iterator
+from datetime import date, time
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from likewise.errors import Problem, RecipeError
+from likewise.errors import FormatError, Problem, RecipeError
+from likewise.files import os_message, refuse_endless
+from likewise.wording import clipped, has_half_character, quoted
 
 _Model = TypeVar("_Model", bound=BaseModel)
+# A recipe with ten thousand labels has a few hundred kilobytes.
+MAX_BYTES = 4 * 2**20
+MAX_DEPTH, _MOST_STEPS = 32, 200
+_LONGEST_NAME, _SHORT_NAME = 200, 100
+_FILE_NAME = re.compile(r"\w(?:[\w .+,()=-]*[\w+)=-])?")
+_MOST_PROBLEMS = 50
+_DEEP = f"is nested more than {MAX_DEPTH} levels deep"
+# One step of a dotted name, as TOML's keys have it.
+_DOTTED = re.compile(r"""(?<![\w"'-])[\w"'-]++[ \t]*+\.[ \t]*+""")
+_STEP = re.compile(r""" "[^"]*" | '[^']*' | [^."']+ """, re.VERBOSE)
 # What pydantic adds to a path where a value may be of several types.
 _TYPES = ("bool", "str", "list[str]", "tuple[str, ...]", "tuple[str, str]")
+
+
+def _check_line(name: str) -> str:
+    """A name that stands in a table or a message: one line without control characters."""
+    if any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in name):
+        raise ValueError("a name holds no line break or other control character; write it in one line")
+    if len(name) > _LONGEST_NAME:
+        raise ValueError(f"a name has at most {_LONGEST_NAME} characters; shorten it")
+    return name
+
+
+def _check_file_name(name: str) -> str:
+    """A name that files are called by: it is a name, and never leads anywhere."""
+    if not _FILE_NAME.fullmatch(name) or len(name.encode("utf8", "replace")) > _LONGEST_NAME:
+        raise ValueError(
+            "files are called by this name: it begins with a letter or digit, goes on with letters, digits, "
+            f"blanks and . _ - + , ( ) =, and has at most {_LONGEST_NAME} bytes"
+        )
+    return name
+
+
+def to_file_name(text: str, fallback: str) -> str:
+    """A text as a name that files may be called by; what cannot stand in one becomes a hyphen."""
+    kept = re.sub(r"[^\w .+,()=-]+", "-", text).strip(" .-+,=()")
+    kept = kept.encode("utf8", "ignore")[:_SHORT_NAME].decode("utf8", "ignore").strip(" .-")
+    return kept if _FILE_NAME.fullmatch(kept) else fallback
+
+
+# A name in a document that a person reads, and one that files are called by too.
+Title = Annotated[str, AfterValidator(_check_line)]
+FileName = Annotated[str, AfterValidator(_check_file_name)]
+# What numpy and torch both take.
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """The content of a TOML file; `what` names its kind in an error."""
     try:
-        return parse_toml(path.read_bytes(), str(path))
+        refuse_endless(path)
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except FormatError as error:
+        raise RecipeError(error.problems) from None
     except FileNotFoundError:
         raise RecipeError([Problem(str(path), f"no such {what} file", "check the path")]) from None
     except OSError as error:
-        raise RecipeError(
-            [Problem(str(path), f"cannot be read ({error.strerror})", "check the path")]
-        ) from None
+        raise RecipeError(os_message(error)) from None
+    except ValueError as error:  # a NUL in the name
+        raise RecipeError([Problem(str(path), f"is no file name ({error})", "check the path")]) from None
+    if len(content) > MAX_BYTES:
+        found = f"has more than {MAX_BYTES // 2**20} MB, which no {what} file has"
+        raise RecipeError([Problem(str(path), found, "name another file")])
+    return parse_toml(content, str(path))
 
 
 def parse_toml(content: bytes, where: str) -> dict[str, Any]:
     """TOML text as a mapping."""
     try:
-        return tomllib.loads(content.decode("utf8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RecipeError([Problem(where, f"is not valid TOML ({error})", "fix the line it names")]) from None
+        text = content.decode("utf8")
+        _refuse_long_names(text)
+        return tomllib.loads(text)
+    except RecursionError:
+        raise RecipeError([Problem(where, _DEEP, "write it flat")]) from None
+    except ValueError as error:  # not TOML, not UTF-8, or a number of thousands of digits
+        reason = clipped(str(error))
+        raise RecipeError(
+            [Problem(where, f"is not valid TOML ({reason})", "fix the line it names")]
+        ) from None
+
+
+def _refuse_long_names(text: str) -> None:
+    """Stop at names of very many steps, a.b.c.d…: the parser's time grows with the square of them."""
+    steps = end = 0
+    for found in _DOTTED.finditer(text):
+        steps = steps + 1 if found.start() == end else 1
+        end = found.end()
+        if steps > _MOST_STEPS:
+            raise RecursionError
+
+
+def parse_toml_value(text: str) -> Any:
+    """A value as TOML writes it (3e-5, true, ["a", "b"]); a text that is no TOML is itself."""
+    try:
+        document = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return document["value"] if list(document) == ["value"] else text
+
+
+def split_path(path: str) -> list[str]:
+    """The steps of a dotted path; a name that holds a dot stands in quotes: relation."avg.score".hi."""
+    steps = [step[1:-1] if step[:1] in ("'", '"') else step for step in _STEP.findall(path)]
+    if not steps or ".".join(_STEP.findall(path)) != path:
+        return path.split(".")
+    return steps
 
 
 def validate(model: type[_Model], data: Any, where: str) -> _Model:
     """Data as the model has it; every problem with its path in one form, zero-based: `stage.0.data`."""
+    if odd := list(islice(_odd_values(data, where), _MOST_PROBLEMS)):
+        raise RecipeError(odd)
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise RecipeError([_problem(entry, where, model, data) for entry in _told(error)]) from None
+        entries = _told(error)
+        problems = [_problem(entry, where, model, data) for entry in entries[:_MOST_PROBLEMS]]
+        if len(entries) > _MOST_PROBLEMS:
+            problems.append(Problem(where, f"{len(entries) - _MOST_PROBLEMS:,} more problems like these"))
+        raise RecipeError(problems) from None
+
+
+def _odd_values(data: Any, where: str) -> Iterator[Problem]:
+    """What TOML or Python can say and no file of ours means: dates, immense numbers, endless nesting."""
+    places: list[tuple[str, Any, int]] = [("", data, 0)]
+    while places:
+        path, value, depth = places.pop()
+        place = f"{where}: {path}" if path else where
+        if depth > MAX_DEPTH:
+            yield Problem(place, _DEEP, "write it flat")
+            return
+        if isinstance(value, dict):
+            for key, entry in reversed(value.items()):
+                if not isinstance(key, str) or "\0" in key or has_half_character(key):
+                    yield Problem(place, f"{quoted(key)} is no name for a key", "write plain text")
+                    return
+                places.append((f"{path}.{clipped(key)}".lstrip("."), entry, depth + 1))
+        elif isinstance(value, list | tuple):
+            numbered = list(enumerate(value))
+            places += [(f"{path}.{number}".lstrip("."), entry, depth + 1) for number, entry in numbered[::-1]]
+        elif isinstance(value, str) and has_half_character(value):
+            yield Problem(place, f"{quoted(value, most=60)} is not UTF-8", "write it as UTF-8")
+        elif isinstance(value, date | time):
+            yield Problem(place, f"{value.isoformat()} is a date or a time", "write it in quotes")
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            yield Problem(place, "is a number of more than 64 bits", "write a smaller one")
 
 
 def _told(error: ValidationError) -> list[Any]:
@@ -67,8 +191,8 @@ def _problem(entry: Any, where: str, model: type[BaseModel], data: Any) -> Probl
         return Problem(place, "is not a known key", _nearest(path, model, data))
     message = entry["msg"].removeprefix("Value error, ")
     found = entry.get("input")
-    shown = f" (found {found!r})" if isinstance(found, str | int | float | bool) else ""
-    return Problem(place, message[:1].lower() + message[1:] + shown)
+    shown = f" (found {quoted(found)})" if isinstance(found, str | int | float | bool) else ""
+    return Problem(place, clipped(message[:1].lower() + message[1:], most=2000) + shown)
 
 
 def _nearest(way: list[Any], model: type[BaseModel], data: Any) -> str:

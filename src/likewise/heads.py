@@ -13,6 +13,7 @@ learning rate suits every encoder, whatever the length of its vectors.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -227,6 +228,20 @@ HEADS: dict[str, Callable[..., Head]] = {
     "cosine": CosineHead,
     "contrast": ContrastHead,
 }
+
+
+# A percent sign that would read as one of our own marks (%2E, %00), however often it was escaped before.
+_MARK = re.compile(r"%(?=(?:25)*(?:2E|00))")
+_TAKEN = frozenset(dir(nn.ModuleDict()))
+
+
+def parameter_name(name: str) -> str:
+    """A relation's name as the name of its parameters: another for every name, and the same for usual ones.
+
+    torch takes no dot in the name of a part, and no name that its containers have for themselves ("keys").
+    """
+    made = _MARK.sub("%25", name).replace(".", "%2E")
+    return f"{made}%00" if made in _TAKEN else made
 
 
 def make_head(name: str, features: int, *, outputs: int, layers: Layers = PLAIN) -> Head:

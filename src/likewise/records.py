@@ -10,7 +10,8 @@ Nothing here imports torch; arrays are numpy.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, Self
@@ -19,12 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import Problem, UsageError, ValueRangeError
+from likewise.wording import has_half_character, listed, quoted
 
 RelationKind = Literal["graded", "ordered", "classes"]
 Form = Literal["value", "unit", "grid", "class"]
 Value = float | str
 Array = NDArray[np.float64]
 
+# A rating is spread over all points of its grid, row by row: many cost memory and say nothing new. Beyond the
+# first number the step of 1 that nobody asked for gives way, beyond the second any step is refused.
+_MANY_POINTS, MAX_POINTS = 1_001, 10_001
+# A file of answers has a column for each label, and tables have at most as many columns (`data.rows`).
+MAX_LABELS = 10_000
+# Survey tools put whole questions into headers; what is longer is a text in the wrong place.
+MAX_NAME = 500
+# Beyond this, numbers of 64 bits no longer tell neighbouring ratings apart, and squares leave those of 32.
+_LARGEST, _NARROWEST = 1e15, 1e-6
 _TOLERANCE = 1e-9
 
 
@@ -51,8 +62,8 @@ class Relation:
     texts: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise UsageError("a relation needs a name")
+        _check_name(self.name)
+        self._check_words()
         if self.texts and (len(self.texts) != len(self.labels) or not all(map(_says_something, self.texts))):
             raise UsageError(f"relation {self.name!r}: texts must say each of its labels in words")
         if self.kind == "graded":
@@ -62,12 +73,31 @@ class Relation:
         if not self.metric:
             object.__setattr__(self, "metric", "accuracy" if self.kind == "classes" else "spearman")
 
-    def _check_range(self) -> None:
-        if not (math.isfinite(self.lo) and math.isfinite(self.hi) and self.lo < self.hi):
+    def _check_words(self) -> None:
+        """Labels and descriptions are texts that can be written down."""
+        said = [*self.labels, self.description, *(way for ways in self.texts for way in ways)]
+        for text in said:
+            if not isinstance(text, str):
+                found = f"{quoted(text)} ({type(text).__name__}) is no text"
+                raise UsageError(f"relation {self.name!r}: {found}; write labels in quotes")
+            if has_half_character(text):
+                raise UsageError(f"relation {self.name!r}: {quoted(text)} is not UTF-8; write it as UTF-8")
+        if len(self.labels) > MAX_LABELS:
+            found = f"{len(self.labels):,} labels, at most {MAX_LABELS:,} are taken"
             raise UsageError(
-                f"relation {self.name!r}: the range {self.lo:g}..{self.hi:g} is empty; lo must be below hi"
+                f"relation {self.name!r}: {found}; join the rare ones, or leave the relation out"
             )
-        steps = (self.hi - self.lo) / self.step if self.step > 0 else math.nan
+
+    def _check_range(self) -> None:
+        _check_ends(self.name, self.lo, self.hi)
+        if not (_is_number(self.step) and 0 < self.step < math.inf):
+            raise UsageError(f"relation {self.name!r}: step {quoted(self.step)} is not a number above 0")
+        steps = (self.hi - self.lo) / self.step
+        if steps > MAX_POINTS - 1:
+            found = f"a step of {self.step:g} makes {steps + 1:,.0f} points of {self.lo:g}..{self.hi:g}"
+            raise UsageError(
+                f"relation {self.name!r}: {found}, at most {MAX_POINTS:,} are taken; choose a larger step"
+            )
         if not abs(steps - round(steps)) < 1e-6:
             raise UsageError(
                 f"relation {self.name!r}: step {self.step:g} does not divide {self.lo:g}..{self.hi:g} evenly"
@@ -75,7 +105,7 @@ class Relation:
 
     def _check_labels(self) -> None:
         if len(self.labels) < 2 or len(set(self.labels)) != len(self.labels):
-            found = ", ".join(map(repr, self.labels)) or "none"
+            found = listed(map(repr, self.labels)) or "none"
             raise UsageError(
                 f"relation {self.name!r}: {self.kind} needs at least two different labels, found {found}; "
                 "name another, or leave the relation out"
@@ -84,34 +114,41 @@ class Relation:
             raise UsageError(f"relation {self.name!r}: a label is empty; name it, or leave it out")
         if self.kind == "ordered":
             positions = self.positions or tuple(float(i) for i in range(len(self.labels)))
-            if len(positions) != len(self.labels) or any(b <= a for a, b in pairwise(positions)):
-                raise UsageError(f"relation {self.name!r}: positions must be increasing, one per label")
+            numbers = all(_is_number(place) and abs(place) <= _LARGEST for place in positions)
+            in_order = numbers and all(a < b for a, b in pairwise(positions))
+            if len(positions) != len(self.labels) or not in_order:
+                raise UsageError(
+                    f"relation {self.name!r}: positions must be increasing numbers, one per label"
+                )
             object.__setattr__(self, "positions", tuple(float(p) for p in positions))
             object.__setattr__(self, "lo", float(positions[0]))
             object.__setattr__(self, "hi", float(positions[-1]))
 
     @classmethod
     def graded(cls, name: str, lo: float, hi: float, *, step: float = 1.0, **more: Any) -> Self:
-        """A number in lo..hi; a step that does not divide the range falls back to the whole range."""
+        """A number in lo..hi; a step that does not divide the range falls back to the whole range.
+
+        So does the step of 1, which nobody asked for, where it would make more than a thousand points.
+        """
+        _check_ends(name, lo, hi)
+        if not (_is_number(step) and 0 < step < math.inf):
+            raise UsageError(f"relation {name!r}: step {quoted(step)} is not a number above 0")
         steps = (hi - lo) / step
+        divides = steps <= 1e15 and abs(steps - round(steps)) < 1e-6
+        wide = step == 1 and steps > _MANY_POINTS - 1
         return cls(
-            name,
-            "graded",
-            float(lo),
-            float(hi),
-            step if abs(steps - round(steps)) < 1e-6 else hi - lo,
-            **more,
+            name, "graded", float(lo), float(hi), step if divides and not wide else float(hi - lo), **more
         )
 
     @classmethod
     def ordered(cls, name: str, labels: Sequence[str], positions: Sequence[float] = (), **more: Any) -> Self:
         """Labels from lowest to highest, at 0, 1, 2, … unless positions are given."""
-        return cls(name, "ordered", labels=tuple(labels), positions=tuple(positions), **more)
+        return cls(name, "ordered", labels=_as_labels(name, labels), positions=tuple(positions), **more)
 
     @classmethod
     def classes(cls, name: str, labels: Sequence[str], **more: Any) -> Self:
         """Labels without an order."""
-        return cls(name, "classes", labels=tuple(labels), **more)
+        return cls(name, "classes", labels=_as_labels(name, labels), **more)
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -119,19 +156,23 @@ class Relation:
 
         `NAME:classes` has no labels yet; readers that see the data fill them in (`data.ratings`).
         """
+        if not isinstance(text, str):
+            raise UsageError(
+                f"a relation is declared by a text such as 'similarity:0..5', not {quoted(text)}"
+            )
         name, colon, spec = text.partition(":")
         if not colon or not name or not spec:
             raise UsageError(
-                f"relation {text!r}: expected NAME:lo..hi, NAME:label|label|… or NAME:low<middle<high"
+                f"relation {quoted(text)}: expected NAME:lo..hi, NAME:label|label|… or NAME:low<middle<high"
             )
         if ".." in spec:
             lo, _, hi = spec.partition("..")
             try:
-                return cls.graded(name, float(lo), float(hi))
+                ends = float(lo), float(hi)
             except ValueError:
-                raise UsageError(
-                    f"relation {text!r}: {spec!r} is not a range of numbers such as 0..5"
-                ) from None
+                found = f"{quoted(spec)} is not a range of numbers such as 0..5"
+                raise UsageError(f"relation {quoted(text)}: {found}") from None
+            return cls.graded(name, *ends)
         if "<" in spec:
             return cls.ordered(name, [label.strip() for label in spec.split("<")])
         return cls.classes(name, [label.strip() for label in spec.split("|")])
@@ -176,7 +217,7 @@ class Relation:
             [
                 Problem(
                     source,
-                    f"{self.name} {value!r} is not one of {', '.join(self.labels)}",
+                    f"{self.name} {quoted(value)} is not one of {listed(self.labels)}",
                     "correct it or leave it empty",
                 )
             ]
@@ -185,11 +226,17 @@ class Relation:
     def _check_number(self, value: object, source: str) -> float:
         try:
             number = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = math.nan
         if math.isnan(number):
             raise ValueRangeError(
-                [Problem(source, f"{self.name} {value!r} is not a number", "correct it or leave it empty")]
+                [
+                    Problem(
+                        source,
+                        f"{self.name} {quoted(value)} is not a number",
+                        "correct it or leave it empty",
+                    )
+                ]
             )
         if not self.lo - _TOLERANCE <= number <= self.hi + _TOLERANCE:
             raise ValueRangeError(
@@ -227,6 +274,48 @@ class Relation:
 
 def _says_something(ways: tuple[str, ...]) -> bool:
     return bool(ways) and all(way.strip() for way in ways)
+
+
+def _check_name(name: object) -> None:
+    """A name is one line that can be written down, printed and found again in a file."""
+    if not isinstance(name, str):
+        raise UsageError(f"a relation's name is a text, not {quoted(name)} ({type(name).__name__})")
+    if not name.strip():
+        raise UsageError("a relation needs a name")
+    if len(name) > MAX_NAME:
+        found = f"relation {quoted(name, most=60)}: the name is longer than {MAX_NAME} characters"
+        raise UsageError(f"{found}; rename the column")
+    if any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in name):
+        found = f"relation {quoted(name)}: the name holds a line break or another control character"
+        raise UsageError(f"{found}; rename the column")
+
+
+def _check_ends(name: object, lo: Any, hi: Any) -> None:
+    if not (_is_number(lo) and _is_number(hi)) or math.isnan(lo) or math.isnan(hi):
+        found = f"{quoted(lo)}..{quoted(hi)} is not a range of numbers such as 0..5"
+        raise UsageError(f"relation {quoted(name)}: {found}")
+    scale = f"relation {quoted(name)}: the range {lo:g}..{hi:g}"
+    if not lo < hi:
+        raise UsageError(f"{scale} is empty; lo must be below hi")
+    if max(abs(lo), abs(hi)) > _LARGEST:
+        raise UsageError(
+            f"{scale} ends beyond ±{_LARGEST:g}; write the ratings on another scale, such as 0..1"
+        )
+    if hi - lo < _NARROWEST:
+        raise UsageError(f"{scale} is too narrow; write the ratings on another scale, such as 0..1")
+
+
+def _is_number(value: object) -> bool:
+    """Whether this is a number; of whole ones, one that 64 bits hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return isinstance(value, float | np.floating) or abs(int(value)) < 2**63
+
+
+def _as_labels(name: object, labels: object) -> tuple[str, ...]:
+    if not isinstance(labels, Iterable):
+        raise UsageError(f"relation {quoted(name)}: labels are a list of texts, not {quoted(labels)}")
+    return tuple(labels)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -94,3 +95,34 @@ for number in range(50):
         own = [run["model"] for run in runs if run["model"].startswith(name)]
         assert own == [f"{name}-{n}" for n in range(50)]
     assert all(len(run["result"]["tasks"]) == 40 for run in runs)
+
+
+def test_runlog_on_a_full_disk_leaves_no_half_line(
+    tmp_path: Path, result: SuiteResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.jsonl"
+    log_test_run(result, model="first", path=path)
+    before, write = path.read_bytes(), os.write
+    monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[:10]))
+    with pytest.raises(DataError, match=r"cannot be written .*No space left.* name another log"):
+        log_test_run(result, model="second", path=path)
+    assert path.read_bytes() == before
+
+
+def test_runlog_that_cannot_be_written_does_not_cost_the_result(
+    tmp_path: Path,
+    tiny_encoder: Path,
+    tiny_pairs: Path,
+    here: Callable[..., tuple[int, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.delenv("LIKEWISE_TEST_LOG", raising=False)
+    (tmp_path / "suite.toml").write_text(
+        f'name = "mine"\n[[task]]\nname = "pairs"\nfile = "{tiny_pairs}"\nrelation = "similarity:0..5"\n'
+    )
+    (tmp_path / "runs").write_text("a file where the folder should be")
+    code, said = here("evaluate", tiny_encoder, "--suite", "suite.toml", "--output", "out.json")
+    assert code == 0, said
+    assert (tmp_path / "out.json").is_file()
+    assert caplog.text.count("this look at the test data is not logged: runs/likewise-test-runs.jsonl") == 1

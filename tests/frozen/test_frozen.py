@@ -91,6 +91,8 @@ def test_rows_reports_cards_and_what_is_told_stay(inside, name, tmp_path):
     document = json.loads((tmp_path / "model" / "likewise" / "model.json").read_text(encoding="utf8"))
     # The family's name came with families that other packages offer; old folders load by their mark.
     assert document.pop("family")
+    listed = document.pop("files")  # so did the list of its files
+    assert document.pop("run")  # and the id of the run that made it
     shape = {
         key: value
         for key, value in document.items()
@@ -114,6 +116,7 @@ def test_rows_reports_cards_and_what_is_told_stay(inside, name, tmp_path):
         if file.is_file()
     )
     frozen("files", name, files)
+    assert sorted([*listed, "README.md", "likewise/model.json"]) == files
 
 
 def _masked(text: str) -> str:
@@ -212,9 +215,9 @@ def test_cell_keys_stay(file, monkeypatch):
     monkeypatch.chdir(ROOT)
     plan = ExperimentPlan(read_experiment(file), None, "fp32", None)
     cells = [*plan.grid_cells(), *(cell for runs in plan.final_cells() for run in runs for cell in run)]
-    # Keys of the first form find what was trained before there were others.
+    # Keys of earlier forms find what was trained before there were others.
     for part, keys in (
-        ("cells", [cell.former_key for cell in cells]),
-        ("cells-v2", [cell.key for cell in cells]),
+        ("cells", [cell.first_key for cell in cells]),
+        ("cells-v2", [cell.second_key for cell in cells]),
     ):
         frozen(part, file.stem, [len(keys), hashlib.sha256("\n".join(keys).encode()).hexdigest()[:24]])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
@@ -22,18 +25,37 @@ from likewise.cli import (
     train,
     update,
 )
-from likewise.cli.console import err
+from likewise.cli.console import err, flush_output, prepare_streams, printable, silence_output
 from likewise.errors import Interrupted, LikewiseError
+from likewise.files import os_message
+from likewise.wording import clipped
 
 
 class _Verbs(TyperGroup):
     """The verbs. An interrupt is told from here on: typer would end the program without a word."""
 
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with _printable_errors():
+            return super().make_context(*args, **options)
+
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with _printable_errors():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             raise Interrupted("interrupted") from None
+
+
+@contextmanager
+def _printable_errors() -> Iterator[None]:
+    """What typer says of wrong options quotes them: they are made printable like everything else."""
+    try:
+        yield
+    except Exception as error:
+        said = vars(error).get("message")
+        if isinstance(said, str) and not isinstance(error, LikewiseError):
+            error.message = printable(said)  # type: ignore[attr-defined]
+        raise
 
 
 app = typer.Typer(
@@ -74,17 +96,84 @@ def _root(
     """Train small text encoders to judge how two texts relate, and say how far to trust the answer."""
 
 
+class _Stop(KeyboardInterrupt):
+    """Somebody asked the process to end (SIGTERM, SIGHUP): it ends as by Ctrl-C and cleans up."""
+
+
+def _stop(number: int, frame: object) -> None:
+    # A second signal, while files are being removed, changes nothing.
+    signal.signal(number, signal.SIG_IGN)
+    _stopped_by.append(number)
+    raise _Stop
+
+
+_stopped_by: list[int] = []
+
+
 def main() -> None:
     """Run the command line; an error a user can act on is one message and an exit code, never a traceback."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _stop)
+    prepare_streams()
     try:
-        app()
+        try:
+            app()
+        except SystemExit:
+            flush_output()
+            raise
     except (Interrupted, KeyboardInterrupt) as stop:
-        err.print(str(stop) or "interrupted", style="yellow", markup=False)
-        sys.exit(Interrupted.exit_code)
+        _say(str(stop) or "interrupted", "yellow")
+        sys.exit(128 + _stopped_by[0] if _stopped_by else Interrupted.exit_code)
     except LikewiseError as error:
-        err.print(f"error: {error}", style="red", markup=False)
+        _say(f"error: {error}", "red")
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader of our output went away (| head): say nothing, and keep Python from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence_output()
         sys.exit(0)
+    except BaseException as error:
+        if os.environ.get(_TRACEBACK) or not isinstance(error, (Exception, *_panics())):
+            raise
+        message, code = _explained(error)
+        _say(f"error: {message}", "red")
+        silence_output()
+        sys.exit(code)
+
+
+_TRACEBACK = "LIKEWISE_TRACEBACK"
+# What sysexits.h calls an internal error: the program is wrong, not its input.
+_BUG = 70
+
+
+def _panics() -> tuple[type[BaseException], ...]:
+    """What the tokenizer raises when it gives up: no Exception, and of a class that no module offers."""
+    return tuple(kind for kind in BaseException.__subclasses__() if kind.__name__ == "PanicException")
+
+
+def _explained(error: BaseException) -> tuple[str, int]:
+    """What escaped every check, in one sentence, and the exit code it ends with."""
+    if isinstance(error, _panics()):
+        return f"the model's tokenizer failed on a text ({clipped(str(error))}); use another model", 1
+    if isinstance(error, OSError):
+        return os_message(error), 1
+    if isinstance(error, MemoryError) or _is_out_of_memory(error):
+        return "there is not enough memory; use a smaller batch, fewer rows at a time or shorter texts", 1
+    if isinstance(error, RecursionError):
+        return "the input is nested too deeply; write it flat", 1
+    if isinstance(error, UnicodeError):
+        return f"a text cannot be read or written ({clipped(str(error))}); write it as UTF-8", 1
+    found = " ".join(f"{type(error).__name__}: {error}".split())
+    told = f"this is a bug in likewise ({clipped(found)})"
+    return f"{told}; please report it, with what {_TRACEBACK}=1 in front of the command shows", _BUG
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Whether torch could not get memory, of a GPU or of this machine; it has no class for the second."""
+    said = "not enough memory" in str(error) or "can't allocate memory" in str(error)
+    return type(error).__name__ == "OutOfMemoryError" or (isinstance(error, RuntimeError) and said)
+
+
+def _say(line: str, style: str) -> None:
+    with suppress(OSError):  # standard error may be closed or full; the exit code still tells
+        err.print(line, style=style, markup=False)

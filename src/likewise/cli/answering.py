@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, BinaryIO, cast
 
-from likewise.cli.console import counting, note
-from likewise.errors import DataError, UsageError
+from likewise.cli.console import counting, note, printable, printable_json
+from likewise.errors import DataError
+from likewise.files import is_there
 
 if TYPE_CHECKING:
     from likewise.data.rows import Row, Table
+    from likewise.data.sinks import Sink
 
 WINDOW = 4096
+# Rows of long texts are held fewer at a time.
+WINDOW_CHARS = 16_000_000
 # A window of rows → the answers of each, by column.
 Answer = Callable[[list["Row"]], Iterator[dict[str, object]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where answers go: a file, or standard output as CSV or JSON lines; `safe` is `--safe-csv`,
+    `replace` is `--overwrite`."""
+
+    output: Path | None
+    as_json: bool = False
+    safe: bool = False
+    replace: bool = False
 
 
 def names_file(text: str) -> bool:
     """Whether an argument is a file, there or mistyped, or - for standard input, rather than a text."""
     from likewise.data.tables import is_table_name
 
-    there = bool(text.strip()) and len(text) < 256 and Path(text).exists()
-    return text == "-" or is_table_name(text) or there
+    return text == "-" or is_table_name(text) or (bool(text.strip()) and is_there(text))
 
 
 def first_rows(table: Table) -> tuple[list[Row], Iterator[Row]]:
@@ -35,7 +48,7 @@ def first_rows(table: Table) -> tuple[list[Row], Iterator[Row]]:
     from likewise.data.reading import no_rows
 
     rows = iter(table)
-    first = list(islice(rows, WINDOW))
+    first = _window(rows)
     if not first:
         raise DataError([no_rows(table)])
     return first, rows
@@ -48,23 +61,21 @@ def write_answers(
     added: Sequence[str],
     answer: Answer,
     *,
-    output: Path | None,
-    as_json: bool,
+    written: Written,
     words: tuple[str, str, str],
 ) -> None:
     """Answer window by window, with progress; `words` are the verb's: ("scoring", "pairs", "scored")."""
     from likewise.data import TableWriter, count_rows
 
-    doing, things, done_word = words
-    if output is not None and output.exists() and name != "-" and output.samefile(name):
-        raise UsageError(f"{output} is the file that is read: write the answers to another one")
+    (doing, things, done_word), output = words, written.output
     columns = [*table.columns, *added]
     with ExitStack() as stack:
         advance = stack.enter_context(counting(doing, things, count_rows(name)))
         if output is None:
-            write = _line_writer(columns, as_json=as_json)
+            write = _line_writer(columns, as_json=written.as_json, safe=written.safe)
         else:
-            write = stack.enter_context(TableWriter(output, columns)).write_row
+            table_writer = TableWriter(output, columns, safe=written.safe, replace=written.replace)
+            write = stack.enter_context(table_writer).write_row
         done = 0
         for window in _windows(*opened):
             for row, answers in zip(window, answer(window), strict=True):
@@ -88,26 +99,57 @@ def texts_of(window: list[Row], columns: Sequence[str]) -> list[tuple[str, ...]]
 
 def answer_columns(names: Sequence[str], present: Sequence[str]) -> dict[str, str]:
     """Answer → name of its new column; a column that the input already has is never overwritten."""
-    return {name: name if name not in present else f"predicted_{name}" for name in names}
+    found: dict[str, str] = {}
+    for name in names:
+        wanted = name
+        while wanted in present or wanted in found.values():
+            wanted = f"predicted_{wanted}"
+        found[name] = wanted
+    return found
 
 
 def _windows(first: list[Row], rows: Iterator[Row]) -> Iterator[list[Row]]:
     window = first
     while window:
         yield window
-        window = list(islice(rows, WINDOW))
+        window = _window(rows)
 
 
-def _line_writer(columns: list[str], *, as_json: bool) -> Any:
-    if as_json:
-        return lambda row: sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
-    writer = csv.DictWriter(sys.stdout, fieldnames=columns, lineterminator="\n")
-    header = iter([writer.writeheader])
+def _window(rows: Iterator[Row]) -> list[Row]:
+    """The next rows: as many as are answered at once, or fewer if they are long."""
+    found: list[Row] = []
+    size = 0
+    for row in islice(rows, WINDOW):
+        found.append(row)
+        size += sum(len(cell) for cell in row.fields.values() if isinstance(cell, str))
+        if size > WINDOW_CHARS:
+            break
+    return found
+
+
+class _Shown:
+    """A terminal as the place that rows are written to: it shows them and obeys none of their characters."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._convert = printable_json if as_json else printable
+
+    def write(self, line: bytes) -> None:
+        """Show a line."""
+        sys.stdout.write(self._convert(line.decode("utf-8")))
+
+
+def _line_writer(columns: list[str], *, as_json: bool, safe: bool) -> Callable[[dict[str, object]], None]:
+    """Rows to standard output as a file would hold them: UTF-8, whatever the terminal's encoding is."""
+    from likewise.data.sinks import CsvSink, JsonlSink
+
+    stream = cast(BinaryIO, _Shown(as_json=as_json) if sys.stdout.isatty() else sys.stdout.buffer)
+    sinks: list[Sink] = []
 
     def write(row: dict[str, object]) -> None:
-        # With the first answer: a run that fails before it leaves no file of a header alone.
-        for begin in header:
-            begin()
-        writer.writerow(row)
+        if not sinks:
+            # With the first answer: a run that fails before it leaves no file of a header alone.
+            named = tuple(columns)
+            sinks.append(JsonlSink(stream, named) if as_json else CsvSink(stream, named, safe=safe))
+        sinks[0].write(row)
 
     return write

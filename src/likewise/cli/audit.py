@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from likewise.errors import UsageError
+from likewise.cli import options
+from likewise.cli.console import out
+from likewise.errors import DataError
+from likewise.outputs import check_output_file
 
 if TYPE_CHECKING:
     from likewise.data.catalogue import Corpus
+    from likewise.data.rows import Table
     from likewise.evaluation.leakage import OverlapIndex
     from likewise.records import Record
 
@@ -47,6 +51,7 @@ def audit(
         Path | None,
         typer.Option("--output", help="Write the training rows that are no evaluation pair here."),
     ] = None,
+    overwrite: options.Overwrite = False,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Folder of the named corpora.")] = None,
     text_a: Annotated[
@@ -59,30 +64,45 @@ def audit(
     limit: Annotated[
         float | None, typer.Option("--limit", help="Fail if more than this share (0..1) of a set is found.")
     ] = None,
+    safe_csv: options.SafeCsv = False,
 ) -> None:
     """Find evaluation pairs in training data, whatever their order, case or punctuation.
 
     Example: likewise audit train.csv --against test.csv --output clean.csv
     """
-    from likewise.data.aside import to_json
+    from likewise.disk import to_json
     from likewise.evaluation.leakage import OverlapIndex, require_below
 
-    if output is not None and output.resolve() in [Path(name).resolve() for name in train]:
-        raise UsageError(f"{output} is one of the training files: name another file by --output")
-
+    if output is not None:
+        inputs = _input_files([*train, *against], data_dir)
+        check_output_file(output, inputs=inputs, overwrite=overwrite)
     places = _Places(text_a, text_b, data_dir)
     sources = [places.open(name) for name in train]
     index = OverlapIndex(_evaluations(against, places))
-    kept = _go_through(sources, index, output)
+    kept = _go_through(sources, index, output, safe=safe_csv, replace=overwrite)
     report = index.report()
     if json:
-        typer.echo(to_json({**report.to_dict(), "kept_rows": kept, "output": output}, indent=2))
+        out.print_json(to_json({**report.to_dict(), "kept_rows": kept, "output": output}))
     else:
-        typer.echo(report.to_text())
+        out.print(report.to_text(), markup=False)
         if output is not None:
-            typer.echo(f"{output}: {kept:,} of {report.train_rows:,} training rows written")
+            out.print(f"{output}: {kept:,} of {report.train_rows:,} training rows written", markup=False)
     if limit is not None:
         require_below(report, limit)
+
+
+def _input_files(names: Sequence[str], data_dir: Path | None) -> list[str | Path]:
+    """The files behind what is read, of corpora and suites too."""
+    from likewise.data.corpora import locate
+    from likewise.data.reading import find_named_corpus
+    from likewise.evaluation.suites import suite_files
+
+    found: list[str | Path] = []
+    for name in names:
+        named = find_named_corpus(name)
+        file = None if named is None else locate(*named, data_dir)
+        found += [name, *suite_files(name), *([] if file is None else [file])]
+    return found
 
 
 def spread_option(option: str, args: Sequence[str]) -> list[str]:
@@ -142,7 +162,7 @@ class _Places:
         known = not test or bool({self.text_a, self.text_b} & set(table.columns))
         named_texts = (self.text_a, self.text_b) if known else (None, None)
         texts = find_any_texts(table.columns, *named_texts, source=table.name)
-        return _Source(table.columns, texts, lambda: iter(table))
+        return _Source(table.columns, texts, lambda: _rows(table))
 
     def _corpus(self, name: str, corpus: Corpus) -> _Source:
         from likewise.data import read
@@ -155,6 +175,18 @@ class _Places:
                 yield {**fields, **record.values, "subset": record.subset}, record.source
 
         return _Source((*texts, *(relation.name for relation in corpus.relations), "subset"), texts, rows)
+
+
+def _rows(table: Table) -> Iterator[tuple[Fields, str]]:
+    """The rows of a file; without any there is nothing to find, and saying so would pass for a clean set."""
+    from likewise.data.reading import no_rows
+
+    empty = True
+    for row in table:
+        empty = False
+        yield row
+    if empty:
+        raise DataError([no_rows(table)])
 
 
 def _text_names(count: int) -> tuple[str, ...]:
@@ -175,13 +207,18 @@ def _evaluations(against: Sequence[str], places: _Places) -> dict[str, Iterator[
     return found
 
 
-def _go_through(sources: Sequence[_Source], index: OverlapIndex, output: Path | None) -> int:
+def _go_through(
+    sources: Sequence[_Source], index: OverlapIndex, output: Path | None, *, safe: bool, replace: bool
+) -> int:
     """Show every training row to the index and write the ones it does not know; how many those are."""
     from likewise.data import TableWriter
 
     kept = 0
     with ExitStack() as stack:
-        writer = stack.enter_context(TableWriter(output, _output_columns(sources))) if output else None
+        columns = _output_columns(sources)
+        writer = TableWriter(output, columns, safe=safe, replace=replace) if output else None
+        if writer is not None:
+            stack.enter_context(writer)
         for source in sources:
             rename = _renamed(source, len(sources))
             for record, fields in source.records():

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from likewise.cli import options
-from likewise.cli.console import quiet_libraries
+from likewise.cli.console import out, quiet_libraries
 from likewise.wording import counted
 
 app = typer.Typer(help="Vectors of frozen encoders that are kept on disk.", no_args_is_help=True)
@@ -27,23 +27,24 @@ def info(folder: CacheFolder = None, as_json: options.Json = False) -> None:
     Example: likewise cache info
     """
     quiet_libraries()
-    from likewise.data.aside import to_json
+    from likewise.disk import to_json
     from likewise.encoders.cache import cache_entries, default_folder, prepared_bytes
     from likewise.evaluation.tables import align
 
     entries = cache_entries(folder)
     if as_json:
-        typer.echo(to_json([asdict(entry) for entry in entries], indent=2))
+        out.print_json(to_json([asdict(entry) for entry in entries]))
         return
-    typer.echo(f"{folder or default_folder()}: {counted(len(entries), 'encoder')}")
+    out.print(f"{folder or default_folder()}: {counted(len(entries), 'encoder')}", markup=False)
     rows = [
         (entry.name, entry.fingerprint, str(entry.width), f"{entry.texts:,}", f"{entry.bytes / 2**20:,.1f}")
         for entry in entries
     ]
     if rows:
-        typer.echo("\n".join(align(("encoder", "fingerprint", "width", "texts", "MiB"), rows)))
+        table = align(("encoder", "fingerprint", "width", "texts", "MiB"), rows)
+        out.print("\n".join(table), markup=False)
     if prepared := prepared_bytes(folder):
-        typer.echo(f"prepared data: {prepared / 2**20:,.1f} MiB")
+        out.print(f"prepared data: {prepared / 2**20:,.1f} MiB", markup=False)
 
 
 @app.command("clear")
@@ -53,8 +54,11 @@ def clear(folder: CacheFolder = None, as_json: options.Json = False) -> None:
     Example: likewise cache clear
     """
     quiet_libraries()
-    from likewise.data.aside import to_json
+    from likewise.disk import to_json
     from likewise.encoders.cache import clear_cache
 
     freed = clear_cache(folder)
-    typer.echo(to_json({"freed_bytes": freed}) if as_json else f"freed {freed / 2**20:,.1f} MiB")
+    if as_json:
+        out.print_json(to_json({"freed_bytes": freed}))
+        return
+    out.print(f"freed {freed / 2**20:,.1f} MiB", markup=False)

@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from likewise.cli import options
-from likewise.cli.answering import answer_columns, first_rows, names_file, texts_of, write_answers
+from likewise.cli.answering import (
+    Written,
+    answer_columns,
+    first_rows,
+    names_file,
+    texts_of,
+    write_answers,
+)
 from likewise.cli.console import note, out, quiet_libraries
 from likewise.errors import DataError, Problem, UsageError
+from likewise.outputs import check_output_file
+from likewise.wording import quoted
 
 if TYPE_CHECKING:
     from likewise.data.rows import Row
@@ -38,6 +47,8 @@ def classify(
             "--output", help="Answered file (.csv .tsv .jsonl .parquet); standard output if left out."
         ),
     ] = None,
+    overwrite: options.Overwrite = False,
+    safe_csv: options.SafeCsv = False,
     as_json: options.Json = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
@@ -56,10 +67,13 @@ def classify(
         raise DataError([Problem("TEXT", "is empty", "give a text, a file or -")])
     if not names_file(text):
         if output is not None or column is not None:
-            raise UsageError(f"{text!r} is no file; --output and --text go with a file")
+            raise UsageError(f"{quoted(text)} is no file; --output and --text go with a file")
         _classify_text(text, _load(model, device, precision), task, ways, as_json=as_json)
         return
-    _classify_file(text, (model, device, precision), task, ways, column, output, as_json=as_json)
+    if output is not None:
+        check_output_file(output, inputs=[text, model], overwrite=overwrite)
+    written = Written(output, as_json=as_json, safe=safe_csv, replace=overwrite)
+    _classify_file(text, (model, device, precision), task, ways, column, written)
 
 
 def read_labels(text: str) -> dict[str, list[str]]:
@@ -72,17 +86,17 @@ def read_labels(text: str) -> dict[str, list[str]]:
         name, equals, said = entry.partition("=")
         ways = [way.strip() for way in (said if equals else entry).split("|") if way.strip()]
         if equals and not (ways and name.strip()):
-            raise UsageError(f"--labels: {entry.strip()!r} lacks a side; write NAME = WORDS")
+            raise UsageError(f"--labels: {quoted(entry.strip())} lacks a side; write NAME = WORDS")
         if not ways:
             continue
         label = name.strip() if equals else ways[0]
         if label in found:
-            raise UsageError(f"--labels {text!r} names a label twice")
+            raise UsageError(f"--labels {quoted(text)} names a label twice")
         found[label] = ways
     if len(found) < 2:
-        names = f"only {next(iter(found))!r}" if found else "no label"
+        names = f"only {quoted(next(iter(found)))}" if found else "no label"
         said = "; | stands between ways to say one label" if "|" in text else ""
-        raise UsageError(f"--labels {text!r} names {names}; name two or more, between commas{said}")
+        raise UsageError(f"--labels {quoted(text)} names {names}; name two or more, between commas{said}")
     return found
 
 
@@ -112,9 +126,7 @@ def _classify_file(
     task: str | None,
     labels: dict[str, list[str]] | None,
     column: str | None,
-    output: Path | None,
-    *,
-    as_json: bool,
+    written: Written,
 ) -> None:
     from likewise.data import open_table
     from likewise.data.columns import find_text_column
@@ -140,7 +152,6 @@ def _classify_file(
         opened,
         list(names.values()),
         answer,
-        output=output,
-        as_json=as_json,
+        written=written,
         words=("classifying", "texts", "classified"),
     )

@@ -1,14 +1,24 @@
-"""Terminal output: results to standard output; notes, progress and errors to standard error."""
+"""Terminal output: results to standard output; notes, progress and errors to standard error.
+
+Whatever a person reads goes through `printable`: a text, a label or the name of a file moves no cursor and
+changes no colour or title. JSON and tables for programs keep all characters, in JSON escaped.
+"""
 
 from __future__ import annotations
 
+import errno
+import io
+import json
 import logging
 import os
+import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.highlighter import JSONHighlighter
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -23,8 +33,112 @@ from likewise.wording import dev_score
 if TYPE_CHECKING:
     from likewise.training.state import FitEvent
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# What a terminal obeys or is confused by: control characters but tab and line feed, line separators, marks
+# that turn the direction of writing around, halves of surrogate pairs (bytes that are not UTF-8).
+_OBEYED = r"\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff"
+_UNPRINTABLE = re.compile(rf"[\x00-\x08\x0b-\x1f{_OBEYED}]")
+_UNSAFE_IN_JSON = re.compile(rf"[{_OBEYED}]")
+
+
+def printable(text: str) -> str:
+    """A text as it may be shown: what a terminal would obey is written as Python escapes it, \\x1b."""
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def printable_json(text: str) -> str:
+    """JSON as it may be shown: the same, with what a terminal would obey escaped as JSON does it."""
+    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class PrintableConsole(Console):
+    """A console that shows what it is given: no text can make the terminal do anything."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print; texts are made printable."""
+        super().print(*(printable(one) if isinstance(one, str) else one for one in objects), **options)
+
+    def print_json(self, json: str | None = None, **options: Any) -> None:
+        """Print JSON over several lines; what a terminal would obey is escaped as JSON does it."""
+        self.print(JSONHighlighter()(written_json(json or "null")), soft_wrap=True)
+
+
+def written_json(text: str, *, indent: int | None = 2) -> str:
+    """JSON laid out anew, in characters that standard output can write and no terminal obeys."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    laid_out = json.dumps(json.loads(text), indent=indent, ensure_ascii=not encoding.startswith("utf"))
+    return printable_json(laid_out)
+
+
+out = PrintableConsole(highlight=False, soft_wrap=True, emoji=False)
+err = PrintableConsole(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+
+
+class _Told(logging.Handler):
+    """Shows what the library logs: one line each, on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record's message."""
+        err.print(record.getMessage(), markup=False)
+
+
+class _Closed(io.TextIOBase):
+    """A standard output that nobody opened: writing to it is an error, not a silent loss."""
+
+    encoding = "utf-8"
+
+    def write(self, text: Any) -> int:
+        """Refuse."""
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
+
+    @property
+    def buffer(self) -> _Closed:
+        """The same for bytes."""
+        return self
+
+
+def prepare_streams() -> None:
+    """Make standard streams fit for any text, and keep files from taking the place of closed ones."""
+    for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
+        if stream is None:
+            # Otherwise the next file that is opened would be standard output to every library.
+            _occupy(number)
+        elif number and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if sys.stdout is None:
+        sys.stdout = _Closed()
+    logger = logging.getLogger("likewise")
+    if not logger.hasHandlers():
+        logger.addHandler(_Told(logging.WARNING))
+
+
+def _occupy(number: int) -> None:
+    try:
+        os.fstat(number)
+    except OSError:
+        null = os.open(os.devnull, os.O_RDWR)
+        if null != number:
+            os.dup2(null, number)
+            os.close(null)
+
+
+def flush_output() -> None:
+    """Write the last of the output: a full disk, or a reader that went away, shows only here."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "standard output") from None
+
+
+def silence_output() -> None:
+    """Let go of what standard output could not take, so that Python does not complain about it at exit."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+    except (OSError, ValueError):  # no real file stands behind it
+        return
 
 
 # What is done once before the first step, and in which unit, by kind of event.
@@ -53,7 +167,12 @@ def quiet_libraries() -> None:
 
 def progress_bar(unit: str) -> Progress:
     """A bar with count, elapsed and remaining time, gone when done; silent where no terminal watches."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit, markup=False),
+    )
     return Progress(
         *columns,
         TimeElapsedColumn(),
@@ -68,7 +187,7 @@ def progress_bar(unit: str) -> Progress:
 def counting(label: str, unit: str, total: int | None) -> Iterator[Any]:
     """A bar as a function: call it with how many more are done."""
     with progress_bar(unit) as bar:
-        task = bar.add_task(label, total=total)
+        task = bar.add_task(printable(label), total=total)
         yield lambda count: bar.advance(task, count)
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
 from likewise.cli import options
-from likewise.data.aside import to_json
+from likewise.cli.console import PrintableConsole, out
 from likewise.data.catalogue import Corpus, corpus_names, find_corpus
 from likewise.data.checking import check
 from likewise.data.corpora import locate
@@ -19,6 +19,7 @@ from likewise.data.findings import CheckReport, Summary
 from likewise.data.reading import name_splits
 from likewise.data.splits import split_file
 from likewise.data.values import MAX_CHARS
+from likewise.disk import to_json
 from likewise.records import Relation
 from likewise.wording import counted
 
@@ -41,9 +42,9 @@ def list_corpora(data_dir: CorporaDir = None, as_json: options.Json = False) -> 
     """
     corpora = [find_corpus(name) for name in corpus_names()]
     if as_json:
-        typer.echo(to_json([_describe(corpus, data_dir) for corpus in corpora], indent=2))
+        out.print_json(to_json([_describe(corpus, data_dir) for corpus in corpora]))
         return
-    console = Console(highlight=False, markup=False)
+    console = PrintableConsole(highlight=False, markup=False, emoji=False)
     console.print(_table("relations", [c for c in corpora if c.kind == "rated"], _relations, data_dir))
     console.print("\nparallel text: sentences and their translations")
     console.print(_table("languages", [c for c in corpora if c.kind == "translations"], _languages, data_dir))
@@ -86,11 +87,10 @@ def check_source(
     ]
     ok = all(report.ok for report in reports)
     if as_json:
-        typer.echo(to_json({"ok": ok, "reports": [report.to_dict() for report in reports]}, indent=2))
+        out.print_json(to_json({"ok": ok, "reports": [report.to_dict() for report in reports]}))
     else:
-        console = Console(highlight=False, markup=False, soft_wrap=True)
         for report in reports:
-            _show(report, console)
+            _show(report)
     if not ok:
         raise typer.Exit(1)
 
@@ -106,26 +106,39 @@ def split_source(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed draws another split.")] = 1,
     text_a: Annotated[str | None, typer.Option("--text-a", help="The first text's column.")] = None,
     text_b: Annotated[str | None, typer.Option("--text-b", help="The second text's column.")] = None,
+    overwrite: options.Overwrite = False,
+    safe_csv: options.SafeCsv = False,
     as_json: options.Json = False,
 ) -> None:
     """Split a file into train, dev and test so that no text stands in two of them.
 
     Example: likewise data split ratings.csv --test 0.2 --output ratings
     """
-    parts = split_file(file, output, test=test, dev=dev, seed=seed, text_a=text_a, text_b=text_b)
+    parts = split_file(
+        file,
+        output,
+        test=test,
+        dev=dev,
+        seed=seed,
+        text_a=text_a,
+        text_b=text_b,
+        safe=safe_csv,
+        overwrite=overwrite,
+    )
     if as_json:
         found = {
             n: {"file": p.file, "rows": p.rows, "apart": p.apart, "texts": p.texts} for n, p in parts.items()
         }
-        typer.echo(to_json(found, indent=2))
+        out.print_json(to_json(found))
         return
     for part in parts.values():
-        typer.echo(f"{part.file}: {counted(part.rows, 'row')}")
+        out.print(f"{part.file}: {counted(part.rows, 'row')}", markup=False)
     texts = parts["train"].texts
     if len(texts) == 1:
-        typer.echo(f"{_texts_in(texts)}; of pairs name both columns: --text-a NAME --text-b NAME")
+        named = "of pairs name both columns: --text-a NAME --text-b NAME"
+        out.print(f"{_texts_in(texts)}; {named}", markup=False)
     if not all(part.apart for part in parts.values()):
-        typer.echo(
+        out.print(
             "note: most rows hang together through shared texts, so rows were drawn at random: "
             "texts of the test file also stand in the train file; likewise audit says which pairs do"
         )
@@ -208,20 +221,21 @@ def _describe(corpus: Corpus, data_dir: Path | None) -> dict[str, object]:
     }
 
 
-def _show(report: CheckReport, console: Console) -> None:
-    console.print(_headline(report))
+def _show(report: CheckReport) -> None:
+    console = partial(out.print, markup=False)
+    console(_headline(report))
     for summary in report.relations:
-        console.print(f"  {_describe_relation(summary)}")
+        console(f"  {_describe_relation(summary)}")
     for kind, count in report.counts.items():
         shown = [finding for finding in report.findings if finding.kind == kind]
         part = f", the first {len(shown)} shown" if len(shown) < count else ""
         severity = report.severity(kind)
-        console.print(
+        console(
             f"{severity}: {kind} ({count:,}{part})", style="bold red" if severity == "problem" else "yellow"
         )
         for finding in shown:
-            console.print(f"  {finding.problem}")
-    console.print(f"{counted(report.problems, 'problem')}, {counted(report.warnings, 'warning')}")
+            console(f"  {finding.problem}")
+    console(f"{counted(report.problems, 'problem')}, {counted(report.warnings, 'warning')}")
 
 
 def _headline(report: CheckReport) -> str:

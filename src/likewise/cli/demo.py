@@ -10,12 +10,15 @@ import typer
 
 from likewise.cli import options
 from likewise.cli.console import TrainingView, out, quiet_libraries
+from likewise.errors import LikewiseError
 
 if TYPE_CHECKING:
     from likewise.evaluation.suites import Suite
     from likewise.predict import Answerer
 
 RELATIONS = ("similarity:0..5", "topic:0..4")
+DEFAULT_OUTPUT = Path("demo-model")
+NAME = "likewise-demo"
 PAIR = (
     "The pharmacy on Mill Road is open on Sundays.",
     "The pharmacy on Mill Road is never open on Sundays.",
@@ -23,7 +26,10 @@ PAIR = (
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", help="Where the model is left.")] = Path("demo-model"),
+    output: Annotated[Path, typer.Option("--output", help="Where the model is left.")] = DEFAULT_OUTPUT,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a model that is not the demo's own.")
+    ] = False,
     device: options.Device = None,
 ) -> None:
     """Train a two-relation model on the bundled sample, evaluate it with intervals, score a pair.
@@ -45,9 +51,13 @@ def demo(
                 samples / "train.csv",
                 output,
                 relations=RELATIONS,
-                overrides={"stage.0.dev": [{"source": str(samples / "dev.csv")}], "stage.0.epochs": 8},
+                overrides={
+                    "stage.0.dev": [{"source": str(samples / "dev.csv")}],
+                    "stage.0.epochs": 8,
+                    "name": NAME,
+                },
                 device=device,
-                overwrite=True,
+                overwrite=overwrite or _is_demo(output),
                 tell=view.tell,
                 emit=view.emit,
             )
@@ -60,6 +70,18 @@ def demo(
     out.print("\n[bold]3. Score[/bold] a pair that shares its words but not its meaning", end="\n\n")
     _show_pair(raw, model)
     _show_next(output)
+
+
+def _is_demo(output: Path) -> bool:
+    """Whether a folder holds what an earlier demo left, which may be replaced unasked."""
+    from likewise.encoders.manifest import DOCUMENT
+    from likewise.folders import read_document
+
+    try:
+        document = read_document(output / DOCUMENT)
+    except LikewiseError:
+        return False
+    return document.get("name") == NAME
 
 
 def _sample_suite(samples: Path) -> Suite:
@@ -105,7 +127,7 @@ def _show_pair(raw: Answerer, model: Answerer) -> None:
 
 
 def _show_next(output: Path) -> None:
-    out.print(f"\nThe model lies in [bold]{output}[/bold]. Try next:\n")
+    out.print(f"\nThe model lies in {output}. Try next:\n", markup=False)
     for line in (
         f'likewise score "It is raining." "It is not raining." --model {output}',
         f"likewise score your-pairs.csv --model {output} --output scored.csv",

@@ -13,6 +13,7 @@ from likewise.cli import options
 from likewise.cli.console import counting, note, out, quiet_libraries
 from likewise.data import write_json_aside
 from likewise.errors import LikewiseError, UsageError
+from likewise.outputs import check_output_file
 
 if TYPE_CHECKING:
     from likewise.evaluation.crosslingual import CrosslingualResult
@@ -53,6 +54,7 @@ def evaluate(
             "--report", help="crosslingual: also write tables and a plot to this folder.", metavar="FOLDER"
         ),
     ] = None,
+    overwrite: options.Overwrite = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
     data_dir: options.DataDir = None,
@@ -65,10 +67,15 @@ def evaluate(
     quiet_libraries()
     from likewise import api
     from likewise.evaluation.protocol import Protocol
-    from likewise.evaluation.suites import CROSSLINGUAL, get_suite
+    from likewise.evaluation.suites import CROSSLINGUAL, get_suite, suite_files
 
     chosen = suite if suite == CROSSLINGUAL else get_suite(suite)
     Protocol(metric=metric or "spearman", aggregation=aggregation, source=source)  # type: ignore[arg-type]
+    if output is not None:
+        inputs = [*models, suite, *suite_files(suite)]
+        check_output_file(output, inputs=inputs, overwrite=overwrite)
+    for file in _report_files(report, models):
+        check_output_file(file, inputs=models, overwrite=overwrite, option="--report")
     results: list[SuiteResult | CrosslingualResult] = []
     for model in models:
         with counting(f"evaluating {Path(model).name}", "texts", None) as advance:
@@ -87,14 +94,29 @@ def evaluate(
             except LikewiseError:
                 # What was measured before is not lost.
                 if results:
-                    _show(models[: len(results)], results, None, as_json)
+                    _show(models[: len(results)], results, as_json)
                 if len(models) > 1:
                     note(f"{model} is not measured")
                 raise
         results.append(found)
         if report is not None:
-            _write_report(found, report if len(models) == 1 else report / Path(model).name)
-    _show(models, results, output, as_json)
+            _write_report(found, _report_folder(report, models, model))
+    if output is not None:
+        _write_result(output, _documents(models, results), replace=overwrite)
+    _show(models, results, as_json)
+
+
+def _report_folder(report: Path, models: Sequence[str], model: str) -> Path:
+    return report if len(models) == 1 else report / Path(model).name
+
+
+def _report_files(report: Path | None, models: Sequence[str]) -> list[Path]:
+    """The files that a report consists of, of every model."""
+    from likewise.evaluation.crosslingual import REPORT_FILES
+
+    if report is None:
+        return []
+    return [_report_folder(report, models, model) / name for model in models for name in REPORT_FILES]
 
 
 def _write_report(found: SuiteResult | CrosslingualResult, folder: Path) -> None:
@@ -106,11 +128,17 @@ def _write_report(found: SuiteResult | CrosslingualResult, folder: Path) -> None
         note(f"written: {file}")
 
 
-def _show(models: list[str], results: Sequence[Any], output: Path | None, as_json: bool) -> None:
-    documents = [{"model": model, **result.to_dict()} for model, result in zip(models, results, strict=True)]
-    if output is not None:
-        write_json_aside(output, documents[0] if len(documents) == 1 else documents)
-        note(f"written: {output}")
+def _documents(models: Sequence[str], results: Sequence[Any]) -> list[dict[str, Any]]:
+    return [{"model": model, **result.to_dict()} for model, result in zip(models, results, strict=True)]
+
+
+def _write_result(output: Path, documents: list[dict[str, Any]], *, replace: bool) -> None:
+    write_json_aside(output, documents[0] if len(documents) == 1 else documents, replace=replace)
+    note(f"written: {output}")
+
+
+def _show(models: Sequence[str], results: Sequence[Any], as_json: bool) -> None:
+    documents = _documents(models, results)
     if as_json:
         out.print_json(json.dumps(documents[0] if len(documents) == 1 else documents))
         return

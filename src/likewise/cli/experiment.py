@@ -9,6 +9,7 @@ import typer
 
 from likewise.cli import options
 from likewise.cli.console import counting, note, out, quiet_libraries
+from likewise.outputs import check_output_file
 
 
 def experiment(
@@ -32,6 +33,7 @@ def experiment(
             metavar="FOLDER",
         ),
     ] = None,
+    overwrite: options.Overwrite = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
     data_dir: options.DataDir = None,
@@ -47,6 +49,8 @@ def experiment(
     from likewise.data import write_json_aside, write_text_aside
     from likewise.experiments import run_experiments
 
+    for path in _written(files, summary, report):
+        check_output_file(path, inputs=files, overwrite=overwrite, option="--summary or --report")
     with counting("cells", "cells", None) as advance:
         results = run_experiments(
             files,
@@ -61,14 +65,14 @@ def experiment(
     for result in results:
         if summary is not None:
             summary.mkdir(parents=True, exist_ok=True)
-            write_json_aside(summary / f"{result.name}.json", result.to_dict())
+            write_json_aside(summary / f"{result.name}.json", result.to_dict(), replace=overwrite)
             note(f"written: {summary / result.name}.json")
         if report is not None:
             from likewise.experiments.affinity_plot import draw_affinity
             from likewise.experiments.plot import draw
 
             draw(result, report / f"{result.name}.svg")
-            write_text_aside(report / f"{result.name}.md", result.to_markdown() + "\n")
+            write_text_aside(report / f"{result.name}.md", result.to_markdown() + "\n", replace=overwrite)
             note(f"written: {report / result.name}.md, .svg")
             if affinity := result.affinity():
                 draw_affinity(affinity, report / f"{result.name}-affinity.svg", title=result.name)
@@ -78,3 +82,15 @@ def experiment(
     if as_json:
         documents = [result.to_dict() for result in results]
         out.print_json(json.dumps(documents[0] if len(files) == 1 else documents))
+
+
+def _written(files: list[Path], summary: Path | None, report: Path | None) -> list[Path]:
+    """The files that experiments are written to, known before the first cell is trained."""
+    from likewise.experiments.schema import read_experiment
+
+    names = [read_experiment(file).name for file in files] if summary or report else []
+    found = [summary / f"{name}.json" for name in names] if summary is not None else []
+    if report is not None:
+        endings = (".md", ".svg", "-affinity.svg")
+        found += [report / f"{name}{ending}" for name in names for ending in endings]
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -13,9 +14,11 @@ import typer
 
 from likewise.cli import options
 from likewise.cli.answering import first_rows, texts_of
-from likewise.cli.console import counting, note, out, quiet_libraries
+from likewise.cli.console import counting, note, out, quiet_libraries, written_json
 from likewise.errors import DataError, UsageError
-from likewise.wording import counted
+from likewise.files import is_there, refuse_endless
+from likewise.outputs import check_output_file
+from likewise.wording import counted, quoted
 
 if TYPE_CHECKING:
     from likewise.data.rows import Row
@@ -28,6 +31,14 @@ PAGE_LIMIT = 200
 _LINES = (".jsonl", ".ndjson")
 
 _Pair = TypeVar("_Pair")
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Where a page is written, and whether it may replace one."""
+
+    path: Path
+    replace: bool
 
 
 class _Counted(Iterator[_Pair]):
@@ -77,6 +88,7 @@ def explain(
         typer.Option("--output", help="Write our links of a file of pairs as a corpus (.jsonl, .jsonl.gz)."),
     ] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a heat map as one HTML file.")] = None,
+    overwrite: options.Overwrite = False,
     as_json: options.Json = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
@@ -89,6 +101,12 @@ def explain(
     """
     texts = texts or []
     _check_call(texts, links, output, (text_a or text_b or "", relation or ""), html, as_json=as_json)
+    for option, path in (("--output", output), ("--html", html)):
+        if path is not None:
+            read = [*texts, links, model]
+            check_output_file(path, inputs=read, overwrite=overwrite, option=option)
+
+    page = None if html is None else _Page(html, replace=overwrite)
 
     def load() -> Explainer:
         return _load(model, device, precision, relation, phrases)
@@ -96,24 +114,25 @@ def explain(
     if links is not None:
         from likewise.data.links import read_links
 
-        if not links.is_file():
+        if not is_there(links):
             raise UsageError(f"--links {links}: there is no such file")
+        refuse_endless(links)
         linked = _Counted(_peek(read_links(links), links))
         explainer = load()
-        _tell(explainer.explain_linked(linked), linked, html, as_json=as_json)
+        _tell(explainer.explain_linked(linked), linked, page, as_json=as_json)
     elif len(texts) == 2:
         from likewise.phrases.linking import Asked
 
         explainer = load()
         asked = _Counted([Asked(texts[0], texts[1])])
-        _tell(explainer.explain(asked), asked, html, as_json=as_json, lines=False)
+        _tell(explainer.explain(asked), asked, page, as_json=as_json, lines=False)
     else:
         pairs = _Counted(_rows(texts[0], (text_a, text_b), shown=output is None))
         explainer = load()
         if output is None:
-            _tell(explainer.explain(pairs), pairs, html, as_json=as_json)
+            _tell(explainer.explain(pairs), pairs, page, as_json=as_json)
         else:
-            _write(texts[0], explainer, pairs, output)
+            _write(texts[0], explainer, pairs, output, replace=overwrite)
 
 
 def _check_call(
@@ -155,7 +174,7 @@ def _check_texts(texts: list[str], *, files_only: bool) -> None:
     for text in texts:
         if not text.strip():
             raise UsageError("one of the two texts is empty; give both, each in quotes")
-        if len(text) < 256 and Path(text).is_file():
+        if is_there(text) and Path(text).is_file():
             raise UsageError(f"{text!r} is a file: give two texts in quotes, or one file alone")
 
 
@@ -186,8 +205,8 @@ def _rows(name: str, columns: tuple[str | None, str | None], *, shown: bool) -> 
     """The pairs of a file; what is wrong with its head is told before a model loads."""
     from likewise.data import find_text_columns, open_table
 
-    if name != "-" and not Path(name).exists() and (" " in name or "." not in name):
-        raise UsageError(f"{name!r} is no file; for two texts give both, each in quotes")
+    if name != "-" and not is_there(name) and (" " in name or "." not in name):
+        raise UsageError(f"{quoted(name)} is no file; for two texts give both, each in quotes")
     table = open_table(name)
     text_columns = find_text_columns(table.columns, *columns, source=table.name)
     note(f"{table.name}: texts from columns {text_columns[0]!r} and {text_columns[1]!r}")
@@ -209,7 +228,7 @@ def _asked(rows: Iterable[Row], columns: tuple[str, str]) -> Iterator[Asked]:
 def _tell(
     found: Iterator[PairExplanation],
     pairs: _Counted[Any],
-    html: Path | None,
+    page: _Page | None,
     *,
     as_json: bool,
     lines: bool = True,
@@ -218,7 +237,7 @@ def _tell(
     kept: list[PairExplanation] = []
     more = False
     for one in found:
-        if html is not None:
+        if page is not None:
             more = len(kept) == PAGE_LIMIT
             if not more:
                 kept.append(one)
@@ -226,11 +245,11 @@ def _tell(
                 break
         if as_json:
             layout = None if lines else 2
-            sys.stdout.write(json.dumps(one.to_dict(), ensure_ascii=False, indent=layout) + "\n")
-        elif html is None:
+            sys.stdout.write(written_json(json.dumps(one.to_dict()), indent=layout) + "\n")
+        elif page is None:
             _show(one)
-    if html is not None:
-        _write_page(html, kept, part=_part(len(kept), pairs.total()) if more else "")
+    if page is not None:
+        _write_page(page, kept, part=_part(len(kept), pairs.total()) if more else "")
 
 
 def _show(found: PairExplanation) -> None:
@@ -246,25 +265,25 @@ def _part(shown: int, total: int | None) -> str:
     )
 
 
-def _write_page(path: Path, kept: list[PairExplanation], *, part: str) -> None:
+def _write_page(page: _Page, kept: list[PairExplanation], *, part: str) -> None:
     """Write the page; where it holds a part of the pairs, both the page and the terminal say which."""
-    from likewise.data.aside import write_text_aside
+    from likewise.disk import write_text_aside
     from likewise.explain.page import explanation_page
 
     above = f"{part.capitalize()}; likewise explain --json tells them all." if part else ""
-    write_text_aside(path, explanation_page(kept, note=above))
+    write_text_aside(page.path, explanation_page(kept, note=above), replace=page.replace)
     pairs = counted(len(kept), "pair")
     rest = f"; {part}, --json tells them all" if part else ""
-    note(f"{pairs} explained: {path}{rest}")
+    note(f"{pairs} explained: {page.path}{rest}")
 
 
-def _write(name: str, explainer: Explainer, pairs: Iterable[Asked], output: Path) -> None:
+def _write(name: str, explainer: Explainer, pairs: Iterable[Asked], output: Path, *, replace: bool) -> None:
     from likewise.data import count_rows
     from likewise.data.links import write_links
 
     phraser = explainer.phraser  # loaded, and told about, before the bar begins
     with counting("aligning", "pairs", count_rows(name)) as advance:
-        count = write_links(output, _advancing(explainer.align(pairs), advance))
+        count = write_links(output, _advancing(explainer.align(pairs), advance), replace=replace)
     note(f"{counted(count, 'pair')} aligned: {output} (phrases by {phraser.name})")
 
 

@@ -9,6 +9,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from likewise.cli.console import printable
+
 if TYPE_CHECKING:
     from likewise.explain.explanation import ExplainedPhrase, ExplainedText, PairExplanation
 
@@ -31,9 +33,9 @@ def _view(found: PairExplanation, *, bars: bool) -> RenderableType:
     by_a = numbers(found)
     by_b = {at: by_a[place] for place, one in enumerate(found.a.phrases) if (at := one.partner) is not None}
     shown = f"{found.score:.3f}" if isinstance(found.score, float) else found.score
-    head = Text.assemble((shown, "bold"), "  ", (score_line(found), "dim"))
+    head = Text.assemble((printable(shown), "bold"), "  ", (printable(score_line(found)), "dim"))
     if found.source:
-        head.append(f"  {found.source}", "dim")
+        head.append(f"  {printable(found.source)}", "dim")
     parts: list[RenderableType] = [
         head,
         "",
@@ -46,8 +48,8 @@ def _view(found: PairExplanation, *, bars: bool) -> RenderableType:
         if text.phrases:
             quoted = "" if text.stands_out is None else f'"{_clean(text.said(text.stands_out))}"'
             parts.append(Text(f"least matched in the {side}: {least_line(text) or quoted}"))
-    parts += [Text(note, "yellow") for note in found.notes]
-    return Group(*parts, Text(by_line(found), "dim"))
+    parts += [Text(printable(note), "yellow") for note in found.notes]
+    return Group(*parts, Text(printable(by_line(found)), "dim"))
 
 
 def _text(text: ExplainedText, by: dict[int, int]) -> Text:
@@ -110,4 +112,5 @@ def _style(strength: float | None) -> str:
 
 def _clean(text: str) -> str:
     """Control characters and line breaks as blanks: a text moves no cursor and breaks no table."""
-    return "".join(" " if unicodedata.category(char) in ("Cc", "Zl", "Zp") else char for char in text)
+    blanked = (" " if unicodedata.category(char) in ("Cc", "Zl", "Zp") else char for char in text)
+    return printable("".join(blanked))

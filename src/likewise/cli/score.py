@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from likewise.cli import options
-from likewise.cli.answering import answer_columns, first_rows, names_file, texts_of, write_answers
+from likewise.cli.answering import (
+    Written,
+    answer_columns,
+    first_rows,
+    names_file,
+    texts_of,
+    write_answers,
+)
 from likewise.cli.console import note, out, quiet_libraries
 from likewise.errors import UsageError
+from likewise.files import is_there
+from likewise.outputs import check_output_file
+from likewise.wording import quoted
 
 if TYPE_CHECKING:
     from likewise.data.rows import Row, Table
@@ -41,6 +51,8 @@ def score(
             help="Scored file (.csv .tsv .jsonl .parquet, .gz .xz .zst .bz2); standard output if left out.",
         ),
     ] = None,
+    overwrite: options.Overwrite = False,
+    safe_csv: options.SafeCsv = False,
     as_json: options.Json = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
@@ -64,9 +76,12 @@ def score(
             )
         _score_texts(tuple(texts), _load(model, device, precision), relation, as_json=as_json)
         return
+    if output is not None:
+        check_output_file(output, inputs=[texts[0], model], overwrite=overwrite)
     columns = (text_a, text_b)
     load = partial(_load, model, device, precision)
-    _score_file(texts[0], load, relation, columns, output, single=single, as_json=as_json)
+    written = Written(output, as_json=as_json, safe=safe_csv, replace=overwrite)
+    _score_file(texts[0], load, relation, columns, written, single=single)
 
 
 def _load(model: str, device: str | None, precision: str) -> Answerer:
@@ -109,15 +124,14 @@ def _score_file(
     load: Any,
     relation: list[str] | None,
     columns: tuple[str | None, str | None],
-    output: Path | None,
+    written: Written,
     *,
     single: bool,
-    as_json: bool,
 ) -> None:
     from likewise.data import open_table
 
-    if name != "-" and not Path(name).exists() and (" " in name or "." not in name):
-        raise UsageError(f"{name!r} is no file; for two texts give both, each in quotes")
+    if name != "-" and not is_there(name) and (" " in name or "." not in name):
+        raise UsageError(f"{quoted(name)} is no file; for two texts give both, each in quotes")
     table = open_table(name)
     text_columns = _text_columns(table, columns, single=single)
     opened = first_rows(table)
@@ -148,8 +162,7 @@ def _score_file(
         opened,
         list(names.values()),
         answer,
-        output=output,
-        as_json=as_json,
+        written=written,
         words=("scoring", "texts" if single else "pairs", "scored"),
     )
 

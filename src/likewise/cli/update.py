@@ -59,6 +59,9 @@ def update(
     epochs: Annotated[
         float | None, typer.Option("--epochs", min=0.0, help="Instead of the recipe's.")
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted update of the same --output.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUTPUT.")] = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
@@ -99,6 +102,7 @@ def update(
             device=device,
             precision=precision,
             data_dir=data_dir,
+            resume=resume,
             overwrite=overwrite,
             tell=view.tell,
             emit=view.emit,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from likewise.data.aside import write_json_aside, write_text_aside
 from likewise.data.catalogue import corpus_names, find_corpus
 from likewise.data.checking import check
 from likewise.data.columns import find_text_columns
@@ -13,6 +12,7 @@ from likewise.data.reading import infer_relations, load_records, read
 from likewise.data.rows import Row, Table
 from likewise.data.tables import count_rows, open_table
 from likewise.data.writing import TableWriter
+from likewise.disk import write_json_aside, write_text_aside
 
 __all__ = [
     "Row",

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from likewise.errors import DataError, Problem
+from likewise.wording import listed, quoted
 
 # Well-known couples, the most telling first; compared without case.
 COUPLES = (
@@ -89,7 +90,7 @@ def find_text_column(
             return by_name[name]
     if len(columns) == 1:
         return columns[0]
-    found = f"no column is known to hold the text; columns: {', '.join(columns)}"
+    found = f"no column is known to hold the text; columns: {listed(columns)}"
     raise DataError([Problem(source, found, f"name it: {option} NAME")])
 
 
@@ -105,7 +106,7 @@ def find_any_texts(
         try:
             return (find_text_column(columns, text_a, source=source),)
         except DataError:
-            found = f"no column is known to hold a text; columns: {', '.join(columns)}"
+            found = f"no column is known to hold a text; columns: {listed(columns)}"
             remedy = "name them: --text-a NAME for single texts, --text-a NAME --text-b NAME for pairs"
             raise DataError([Problem(source, found, remedy)]) from None
 
@@ -114,10 +115,10 @@ def missing_column(name: str, columns: Sequence[str], source: str, remedy: str) 
     """The problem of a column that is not there, with the nearest name that is."""
     folded = {column.casefold(): column for column in columns}
     close = difflib.get_close_matches(name.casefold(), folded, n=1)
-    hint = f" (did you mean {folded[close[0]]!r}?)" if close else ""
-    return Problem(source, f"no column {name!r}{hint}; columns: {', '.join(columns)}", remedy)
+    hint = f" (did you mean {quoted(folded[close[0]])}?)" if close else ""
+    return Problem(source, f"no column {quoted(name)}{hint}; columns: {listed(columns)}", remedy)
 
 
 def _no_couple(columns: Sequence[str], source: str) -> Problem:
-    found = f"no two columns are known to hold the texts; columns: {', '.join(columns)}"
+    found = f"no two columns are known to hold the texts; columns: {listed(columns)}"
     return Problem(source, found, "name them: --text-a NAME --text-b NAME")

@@ -6,7 +6,6 @@ import bz2
 import gzip
 import io
 import lzma
-import shutil
 import tempfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from typing import Any, BinaryIO, cast
 
 from likewise.data.opened import note_file
 from likewise.errors import FormatError, MissingExtraError, Problem
+from likewise.files import refuse_endless
 
 COMPRESSIONS = (".gz", ".xz", ".zst", ".bz2")
 # The same in words, for messages.
@@ -36,14 +36,21 @@ def split_endings(path: Path) -> tuple[str, str]:
 def open_bytes(path: Path) -> BinaryIO:
     """Open a file for reading its decompressed bytes."""
     start = _OPENERS[split_endings(path)[1]]
+    refuse_endless(path)
     try:
         note_file(path)
         return start(path)
     except OSError as error:
         problem = Problem(
-            str(path), f"cannot be opened ({error.strerror})", "check the path and its permissions"
+            str(path), f"cannot be opened ({error.strerror or error})", "check the path and its permissions"
         )
         raise FormatError([problem]) from None
+    except ValueError as error:  # a NUL in the name
+        raise FormatError([Problem(str(path), f"is no file name ({error})", "check the path")]) from None
+
+
+# Parquet is compressed already: what shrinks a hundredfold again is no table.
+MOST_GROWTH = 100
 
 
 def open_seekable(path: Path) -> BinaryIO:
@@ -55,12 +62,24 @@ def open_seekable(path: Path) -> BinaryIO:
     whole = cast(BinaryIO, tempfile.TemporaryFile())
     try:
         with stream:
-            shutil.copyfileobj(stream, whole)
+            _copy_bounded(stream, whole, path)
     except STREAM_ERRORS as error:
         whole.close()
         raise FormatError([cut_short(path.name, error)]) from None
     whole.seek(0)
     return whole
+
+
+def _copy_bounded(stream: BinaryIO, whole: BinaryIO, path: Path) -> None:
+    """Decompress a file, unless it grows beyond what any real table does: it would fill the disk."""
+    most = max(MOST_GROWTH * path.stat().st_size, 2**28)
+    size = 0
+    while block := stream.read(2**20):
+        size += len(block)
+        if size > most:
+            found = f"decompresses to more than {most // 2**20:,} MiB, which no real table does"
+            raise FormatError([Problem(path.name, found, "decompress it yourself and give the plain file")])
+        whole.write(block)
 
 
 def cut_short(source: str, error: Exception) -> Problem:

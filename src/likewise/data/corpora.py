@@ -17,6 +17,7 @@ from likewise.data.tables import open_table
 from likewise.data.values import is_missing, to_label, to_number, to_record
 from likewise.errors import DataError, Problem
 from likewise.records import Record
+from likewise.wording import listed, quoted
 
 DATA_VARIABLE = "LIKEWISE_DATA"
 
@@ -141,7 +142,7 @@ def _count(corpus: Corpus, split: Split, data_dir: Folder) -> int:
 def _require_columns(table: Table, wanted: Iterable[str], corpus: Corpus) -> None:
     absent = [column for column in dict.fromkeys(wanted) if column not in table.columns]
     if absent:
-        found = f"no column {', '.join(absent)}; columns: {', '.join(table.columns)}"
+        found = f"no column {', '.join(absent)}; columns: {listed(table.columns)}"
         raise DataError([Problem(table.name, found, f"give the file as published ({corpus.citation})")])
 
 
@@ -245,7 +246,8 @@ def _check_ratings(corpus: Corpus, row: Row, translated: Row) -> None:
     for relation in corpus.relations:
         cell, other = row.fields[relation.name], translated.fields[relation.name]
         if not _is_same(cell, other):
-            found = f"{relation.name} is {cell!r}, but {other!r} in its translation at {translated.source}"
+            differs = f"{quoted(cell)}, but {quoted(other)} in its translation at {translated.source}"
+            found = f"{relation.name} is {differs}"
             raise DataError([Problem(row.source, found, _REMEDY)])
 
 

@@ -3,6 +3,7 @@
     HOME/NAME/KEY.SUFFIX    HOME is LIKEWISE_CACHE, or the user's cache; KEY is a `content_key`
 
 A file is whole or not there, and its folder is the user's alone (mode 700): some hold texts of the user's.
+JSON bears a checksum in its first line; a file whose checksum is wrong counts as not there.
 `likewise cache info` counts and `likewise cache clear` removes every NAME of `KEPT`, whoever wrote it.
 """
 
@@ -13,11 +14,12 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from likewise.data.aside import UnwritableError, path_aside
+from likewise.disk import UnwritableError, path_aside, saying_why, sweep, to_json
+from likewise.files import file_sha256
 
 CACHE_VARIABLE = "LIKEWISE_CACHE"
 # Every cache of files by name, with what it keeps: one that did not stand here would not be cleared.
@@ -44,26 +46,24 @@ def content_key(*parts: object, length: int = 24) -> str:
     return digest.hexdigest()[:length]
 
 
-def file_digest(source: str) -> str:
-    """A hash of what a file holds; nothing where a name leads to no file, such as that of a corpus."""
-    try:
-        found = Path(source).stat()
-    except (OSError, ValueError):
-        return ""
-    if not Path(source).is_file():
-        return ""
-    return _digest_of(str(Path(source).resolve()), found.st_size, found.st_mtime_ns)
+def content_digest(path: Path) -> str:
+    """A hash of what a file holds now."""
+    return file_sha256(path)[:16]
 
 
-@lru_cache(maxsize=4096)
-def _digest_of(path: str, size: int, changed: int) -> str:
-    """The hash of a file as it was when it had this size and time; large files are read once."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+def content_digests(place: Path) -> dict[str, str]:
+    """The files of a folder by their paths in it, or a single file by its name, each with `content_digest`.
+
+    What a file holds decides, not its size and time, which another file may share. Nothing if there is none.
+    """
+    if place.is_file():
+        return {place.name: content_digest(place)}
+    files = [file for file in sorted(place.rglob("*")) if file.is_file()] if place.is_dir() else []
+    return {file.relative_to(place).as_posix(): content_digest(file) for file in files}
 
 
-# What files of a cache are called: a key in hexadecimal digits; while they are written, with a dot before it.
-_OURS = re.compile(r"\.?[0-9a-f]{16,}\.")
+# What files of a cache are called: a key and its suffix; earlier versions wrote to .KEY.….partial first.
+_OURS = re.compile(r"[0-9a-f]{24}(\.json|\.jsonl\.gz)|\.[0-9a-f]{24}\..*\.partial")
 
 
 class FileCache:
@@ -106,6 +106,22 @@ class FileCache:
         else:
             self._drop_old(self.path(key))
 
+    def write_json(self, key: str, value: object) -> None:
+        """Keep a value with its checksum, if it can be kept: it is made again otherwise."""
+        content = to_json(value).encode("utf8")
+        head = json.dumps({"sha256": hashlib.sha256(content).hexdigest()}).encode()
+        self.write(key, lambda path: _write_bytes(path, head + b"\n" + content), optional=True)
+
+    def read_json(self, key: str) -> Any:
+        """What was kept; None if there is nothing, or if it has changed since it was written."""
+        try:
+            head, _, content = self.path(key).read_bytes().partition(b"\n")
+            if json.loads(head)["sha256"] != hashlib.sha256(content).hexdigest():
+                return None
+            return json.loads(content)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
     def _drop_old(self, newest: Path) -> None:
         if self.keep is None:
             return
@@ -122,19 +138,36 @@ class FileCache:
 
 def kept_bytes(home: Path | None = None) -> int:
     """The room that the files of all caches take."""
-    return sum(file.stat().st_size for file in _kept_files(home))
+    return sum(size for _, size in _kept_files(home))
 
 
-def clear_kept(home: Path | None = None) -> None:
-    """Remove the files of all caches, and their folders unless something else lies in them."""
-    for file in _kept_files(home):
-        file.unlink(missing_ok=True)
+def clear_kept(home: Path | None = None) -> int:
+    """Remove the files of all caches, and their folders if nothing else lies in them; the bytes freed."""
+    freed = 0
+    for file, size in _kept_files(home):
+        with saying_why(file):
+            file.unlink(missing_ok=True)
+        freed += size
     for name in KEPT:
+        place = (home or cache_home()) / name
+        sweep(place)
         with contextlib.suppress(OSError):  # not there, or somebody else's files are in it
-            ((home or cache_home()) / name).rmdir()
+            place.rmdir()
+    return freed
 
 
-def _kept_files(home: Path | None) -> list[Path]:
-    """The files that are ours, called by a key or on the way to it; the folder may be a user's own."""
-    found = (file for name in KEPT for file in ((home or cache_home()) / name).glob("*"))
-    return [file for file in found if file.is_file() and _OURS.match(file.name)]
+def _kept_files(home: Path | None) -> Iterator[tuple[Path, int]]:
+    """The files that are ours, called by a key or on the way to it, and their sizes.
+
+    The folder may be a user's own, and another process may remove a file at any time.
+    """
+    for name in KEPT:
+        place = (home or cache_home()) / name
+        for file in sorted(place.glob("*")) if place.is_dir() and not place.is_symlink() else ():
+            with contextlib.suppress(OSError):
+                if _OURS.fullmatch(file.name) and file.is_file() and not file.is_symlink():
+                    yield file, file.stat().st_size
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    path.write_bytes(content)

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from likewise.data.lines import MAX_LINE, Lines
-from likewise.data.rows import Fail, Row
+from likewise.data.rows import MAX_COLUMNS, Fail, Row
 from likewise.errors import FormatError, Problem
+from likewise.wording import clipped, has_half_character, listed, quoted
 
 Parsed = tuple[tuple[str, ...], Iterator[Row]]
 Parser = Callable[[BinaryIO, str, Fail], Parsed]
 
-_BATCH = 1024
+_BATCH, _BATCH_BYTES = 1024, 2**30
 
 
 def parse_csv(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
@@ -73,7 +75,7 @@ def parse_tsv(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
     records = (fields for line in lines if (fields := line.rstrip("\r\n").split("\t")) != [""])
     columns = _check_header(next(records, []), name, ((",", ".csv"), (";", "")))
     if len(columns) == 1:
-        found = f"the header has no tab: one column ({columns[0]!r}), expected two or more"
+        found = f"the header has no tab: one column ({quoted(columns[0])}), expected two or more"
         raise FormatError([Problem(f"{name}:1", found, "separate the fields by tabs, or save it as .csv")])
 
     def rows() -> Iterator[Row]:
@@ -104,7 +106,7 @@ def parse_jsonl(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
         yield first
         yield from objects
 
-    return tuple(first.fields), rows()
+    return check_columns(list(first.fields), first.source), rows()
 
 
 def _json_objects(lines: Lines, fail: Fail) -> Iterator[Row]:
@@ -116,7 +118,9 @@ def _json_objects(lines: Lines, fail: Fail) -> Iterator[Row]:
         except (ValueError, RecursionError) as error:
             fail(
                 Problem(
-                    lines.source, f"this line is not a JSON object ({error})", "write one whole object a line"
+                    lines.source,
+                    f"this line is not a JSON object ({clipped(str(error))})",
+                    "write one whole object a line",
                 )
             )
             continue
@@ -139,31 +143,59 @@ def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
     import pyarrow
     import pyarrow.parquet
 
+    # A damaged file raises what its bytes happen to mean: over-large sizes, other types, no text.
+    damage = (pyarrow.ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError)
     try:
-        file = pyarrow.parquet.ParquetFile(stream)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError) as error:
+        # Pages as they are asked for, not whole row groups: those may be as large as the file.
+        file = pyarrow.parquet.ParquetFile(stream, pre_buffer=False, buffer_size=2**20)
+        names = list(file.schema_arrow.names)
+    except damage as error:
         raise FormatError([_not_parquet(name, error)]) from None
-    columns = check_columns(file.schema_arrow.names, name)
+    columns = check_columns(names, name)
+    if not columns:
+        raise FormatError([Problem(name, "has no columns, expected texts", "write it again with columns")])
 
     def rows() -> Iterator[Row]:
         number = 0
-        batches = file.iter_batches(batch_size=_BATCH)
-        while True:
-            try:
-                batch = next(batches, None)
-            except (pyarrow.ArrowInvalid, OSError) as error:
-                raise FormatError([_not_parquet(f"{name}:{number + 1}", error)]) from None
-            if batch is None:
-                return
-            for fields in batch.to_pylist():
-                number += 1
-                yield Row(fields, f"{name}:{number}")
+        try:
+            for batch in _batches(file):
+                for fields in _batch_rows(batch, columns, name, number):
+                    number += 1
+                    yield Row(fields, f"{name}:{number}")
+        except damage as error:
+            raise FormatError([_not_parquet(f"{name}:{number + 1}", error)]) from None
 
     return columns, rows()
 
 
+def _batches(file: Any) -> Iterator[Any]:
+    """The rows in batches whose memory is bounded, however small the file is.
+
+    Every row may repeat a long text that the file holds once. No text is longer than its row group unpacked.
+    """
+    for group in range(file.num_row_groups):
+        # Columns are not asked one by one: of a damaged file some pyarrow ends the process there.
+        longest = file.metadata.row_group(group).total_byte_size
+        rows = min(_BATCH, max(1, _BATCH_BYTES // max(1, longest)))
+        yield from file.iter_batches(batch_size=rows, row_groups=[group])
+
+
+def _batch_rows(batch: Any, columns: Sequence[str], name: str, before: int) -> Iterator[dict[str, Any]]:
+    """The rows of a batch as plain values; `before` rows stand ahead of it."""
+    cells = []
+    for column, array in zip(columns, batch.columns, strict=True):
+        try:
+            cells.append(array.to_pylist())
+        except UnicodeDecodeError as error:
+            place = f"{name}:{before + 1} to {before + batch.num_rows}"
+            found = f"column {quoted(column)} holds bytes that are not UTF-8 ({error.reason})"
+            raise FormatError([Problem(place, found, "write its texts as UTF-8")]) from None
+    for values in zip(*cells, strict=True):
+        yield dict(zip(columns, values, strict=True))
+
+
 def _not_parquet(source: str, error: Exception) -> Problem:
-    reason = (str(error) or type(error).__name__).splitlines()[0]
+    reason = clipped((str(error) or type(error).__name__).splitlines()[0])
     return Problem(source, f"this is not a whole parquet file ({reason})", "copy or write it again")
 
 
@@ -177,23 +209,32 @@ def _check_header(header: list[str], name: str, others: Sequence[tuple[str, str]
             if mark in header[0]:
                 shown = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}[mark]
                 remedy = f"name it {ending}" if ending else "save it with commas (.csv) or tabs (.tsv)"
-                found = f"one column, {header[0]!r}: the fields seem to be separated by {shown}"
+                found = f"one column, {quoted(header[0])}: the fields seem to be separated by {shown}"
                 raise FormatError([Problem(f"{name}:1", found, remedy)])
     named = [column.strip() or f"column {number}" for number, column in enumerate(header, 1)]
     return check_columns(named, f"{name}:1")
 
 
 def check_columns(columns: Sequence[object], source: str) -> tuple[str, ...]:
-    """The column names as text; two equal ones are an error."""
+    """The column names as text; two equal ones are an error, and so are more than MAX_COLUMNS."""
+    if len(columns) > MAX_COLUMNS:
+        found = f"{len(columns):,} columns, at most {MAX_COLUMNS:,} are read"
+        raise FormatError(
+            [Problem(source, found, "keep the columns that are needed, or check the line ends")]
+        )
     names = tuple(str(column) for column in columns)
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise FormatError(
-            [Problem(source, f"two columns are named {', '.join(map(repr, twice))}", "rename one of them")]
+            [Problem(source, f"two columns are named {listed(map(quoted, twice))}", "rename one of them")]
         )
+    for name in names:
+        if has_half_character(name):
+            found = f"the column name {quoted(name)} holds half of a surrogate pair, which is no character"
+            raise FormatError([Problem(source, found, "write it as UTF-8")])
     return names
 
 
 def _ragged(source: str, fields: Sequence[str], columns: Sequence[str], remedy: str) -> Problem:
     counted = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
-    return Problem(source, f"{counted}, expected {len(columns)} ({', '.join(columns)})", remedy)
+    return Problem(source, f"{counted}, expected {len(columns)} ({listed(columns)})", remedy)

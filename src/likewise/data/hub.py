@@ -9,6 +9,7 @@ from typing import Any
 from likewise.data.memory import memory_table
 from likewise.data.rows import Table
 from likewise.errors import FormatError, LikewiseError, MissingExtraError, Problem
+from likewise.files import refuse_endless
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 _DATA_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".arrow")
@@ -21,9 +22,12 @@ def is_hub_id(source: str) -> bool:
 
 def is_dataset_folder(folder: Path) -> bool:
     """Whether a folder holds files that `datasets` can read."""
-    return any(
-        path.name.lower().endswith(_DATA_ENDINGS) for pattern in ("*", "*/*") for path in folder.glob(pattern)
-    )
+    found = False
+    for path in (path for pattern in ("*", "*/*") for path in folder.glob(pattern)):
+        if path.name.lower().endswith(_DATA_ENDINGS) and not path.is_dir():
+            refuse_endless(path)  # `datasets` would open a pipe and wait
+            found = True
+    return found
 
 
 def hub_table(

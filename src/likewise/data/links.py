@@ -23,11 +23,11 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from likewise.data.aside import open_aside
 from likewise.data.compression import compress, open_bytes, split_endings
 from likewise.data.lines import Lines
 from likewise.data.rows import refuse
 from likewise.data.values import to_number, to_text
+from likewise.disk import open_aside
 from likewise.errors import DataError, Problem
 
 MAX_LINE = 2**20
@@ -110,14 +110,14 @@ def refuse_crossing(pair: LinkedPair) -> None:
         raise DataError([Problem(pair.source or "pair", what, _UNCROSS) for what in wrong])
 
 
-def write_links(path: str | Path, pairs: Iterable[LinkedPair]) -> int:
+def write_links(path: str | Path, pairs: Iterable[LinkedPair], *, replace: bool = True) -> int:
     """Write linked pairs to a file that is either whole or not there, and say how many they were.
 
     A pair that `read_links` would refuse is refused here too, so that what is written can be read.
     """
     path = Path(path)
     count = 0
-    with open_aside(path) as handle, _packed(handle, path) as stream:
+    with open_aside(path, replace=replace) as handle, _packed(handle, path) as stream:
         for count, pair in enumerate(pairs, start=1):
             source = f"{path}:{count}"
             checked = _to_pair(_to_fields(pair), source)

@@ -10,6 +10,7 @@ from likewise.data.formats import check_columns
 from likewise.data.opened import note_elsewhere
 from likewise.data.rows import Fail, Row, Table
 from likewise.errors import DataError, Problem, UsageError
+from likewise.wording import listed
 
 _TUPLE_COLUMNS = ("text_a", "text_b", "score")
 _ABSENT = {"NAType", "NaTType"}
@@ -82,10 +83,13 @@ def _table(
     def scan(fail: Fail) -> Iterator[Row]:
         for number, values in enumerate(rows(), 1):
             source = f"{name}:{number}"
-            if len(values) == len(columns):
+            # A string has a length too, and is no pair of its two letters.
+            many = len(values) if isinstance(values, list | tuple) else None
+            if many == len(columns):
                 yield Row(dict(zip(columns, map(_plain, values), strict=True)), source)
             else:
-                found = f"{len(values)} values, expected {len(columns)} ({', '.join(columns)})"
+                counted = type(values).__name__ if many is None else f"{many} values"
+                found = f"{counted}, expected {len(columns)} ({listed(columns)})"
                 fail(Problem(source, found, "give every row the same form"))
 
     return Table(name, columns, scan, size=size)

@@ -1,4 +1,4 @@
-"""Which files were read: whoever keeps what was made of them can tell whether they have changed since."""
+"""Which files were read, for whoever keeps what was made of them."""
 
 from __future__ import annotations
 
@@ -48,14 +48,6 @@ def note_elsewhere() -> None:
 
 
 def stamp(path: str | Path) -> Stamp:
-    """A file's size and time of change; it is another file when either moves."""
+    """A file's size and time of change: enough to see that an open file is being written."""
     found = Path(path).stat()
     return found.st_size, found.st_mtime_ns
-
-
-def unchanged(files: dict[str, Stamp]) -> bool:
-    """Whether all these files are there as they were."""
-    try:
-        return all(stamp(path) == tuple(known) for path, known in files.items())
-    except OSError:
-        return False

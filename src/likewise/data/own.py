@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from likewise.data.catalogue import Corpus
-from likewise.data.ratings import Profile, columns_to_profile, label_columns, relations_of
+from likewise.data.ratings import Profile, columns_to_profile, label_columns, most_labels, relations_of
 from likewise.data.reading import no_rows, open_source
 from likewise.data.rows import Table
 from likewise.data.tables import is_countable
@@ -79,7 +79,7 @@ def open_own_table(
         relations = relations_of({}, forms, source=table.name)
         rated, rows = _count(table, relations, most) if counted else (None, None)
         return replace(made, relations=tuple(relations), rated=rated, rows=rows)
-    seen = _Seen.of(table, wanted, most)
+    seen = _Seen.of(table, wanted, most, most_labels(forms))
     relations = relations_of(seen.profiles, forms, source=table.name)
     if not seen.rows and not declared:
         raise DataError([no_rows(table)])
@@ -142,8 +142,8 @@ class _Seen:
     rows: int
 
     @classmethod
-    def of(cls, table: Table, wanted: Sequence[str], most: int) -> _Seen:
-        columns = {name: _Column() for name in wanted}
+    def of(cls, table: Table, wanted: Sequence[str], most: int, labels: int) -> _Seen:
+        columns = {name: _Column(Profile(most=labels)) for name in wanted}
         first: dict[str, Profile] = {}
         number = 0
         for number, row in enumerate(table, 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from likewise.data.columns import missing_column
 from likewise.data.rows import Row
 from likewise.data.values import is_missing, to_label, to_number
 from likewise.errors import DataError, Problem, UsageError
-from likewise.records import Relation
+from likewise.records import MAX_LABELS, Relation
 
 _log = logging.getLogger("likewise")
 
@@ -32,6 +33,7 @@ _ID_NAMES = (
     *("line", "row", "year", "column ", "unnamed: "),
 )
 _MOST_LABELS = 20
+_LARGEST = 1e15
 _WORDS = re.compile(r"[a-z]+")
 
 
@@ -46,13 +48,15 @@ class Profile:
     whole: bool = True
     increasing: bool = True
     labels: set[str] = field(default_factory=set)
+    # So many labels are told apart: a column with more is no column of labels, unless it was declared.
+    most: int = _MOST_LABELS
 
     def add(self, cell: object) -> None:
         """Take one cell into account."""
         if is_missing(cell):
             return
         self.present += 1
-        if len(self.labels) <= _MOST_LABELS:
+        if len(self.labels) <= self.most:
             self.labels.add(to_label(cell))
         number = to_number(cell)
         if number is None or not math.isfinite(number):
@@ -77,7 +81,7 @@ def find_relations(
     from the rows, as are the ranges of columns that were not declared. What was chosen is logged.
     """
     wanted = columns_to_profile(columns, texts, declared, source=source)
-    profiles = {} if wanted is None else _profile(rows, wanted)
+    profiles = {} if wanted is None else _profile(rows, wanted, most_labels(declared))
     return relations_of(profiles, declared, source=source)
 
 
@@ -89,7 +93,7 @@ def columns_to_profile(
     A relation that is declared twice, or whose column is not there, is an error.
     """
     names = [text.partition(":")[0] for text in declared]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         named = ", ".join(map(repr, twice))
         raise UsageError(f"{source}: relation {named} is declared twice; keep one --relation for each")
@@ -111,7 +115,7 @@ def relations_of(
     """The declared relations, or else those that the profiles of columns look like."""
     if declared:
         return [_declared(text, profiles, source) for text in declared]
-    found = [_infer(column, profile) for column, profile in profiles.items()]
+    found = [_nameable(column, profile) for column, profile in profiles.items()]
     return [relation for relation in found if relation is not None]
 
 
@@ -138,8 +142,13 @@ def find_range(lo: float, hi: float) -> tuple[float, float]:
     return low, high if high > low else low + 1
 
 
-def _profile(rows: Iterable[Row], columns: Sequence[str]) -> dict[str, Profile]:
-    profiles = {column: Profile() for column in columns}
+def most_labels(declared: Sequence[str]) -> int:
+    """How many labels of a column are told apart: all that a relation takes where relations were declared."""
+    return MAX_LABELS if declared else _MOST_LABELS
+
+
+def _profile(rows: Iterable[Row], columns: Sequence[str], most: int = _MOST_LABELS) -> dict[str, Profile]:
+    profiles = {column: Profile(most=most) for column in columns}
     for row in rows:
         for column, profile in profiles.items():
             profile.add(row.fields.get(column))
@@ -158,11 +167,20 @@ def _declared(text: str, profiles: Mapping[str, Profile], source: str) -> Relati
     return Relation.classes(name, sorted(labels))
 
 
+def _nameable(column: str, profile: Profile) -> Relation | None:
+    """What a column looks like; one whose name no relation can have is passed over, with a word."""
+    try:
+        return _infer(column, profile)
+    except UsageError as error:
+        _log.warning("%s; until then it is passed over", error)
+        return None
+
+
 def _infer(column: str, profile: Profile) -> Relation | None:
     name = column.casefold()
     telling = any(word in name for word in _SCORE_WORDS) or not _SHORT_WORDS.isdisjoint(_WORDS.findall(name))
     graded = profile.numbers == profile.present or (telling and profile.numbers * 2 > profile.present)
-    if profile.numbers and graded and not _is_index(name, profile, telling):
+    if profile.numbers and graded and not _is_index(name, profile, telling) and _is_on_a_scale(profile):
         lo, hi = find_range(profile.lo, profile.hi)
         seen = f"{profile.lo:g} to {profile.hi:g}"
         _log.info(
@@ -173,6 +191,11 @@ def _infer(column: str, profile: Profile) -> Relation | None:
         _log.info("column %r: classes %s", column, ", ".join(sorted(profile.labels)))
         return Relation.classes(column, sorted(profile.labels))
     return None
+
+
+def _is_on_a_scale(profile: Profile) -> bool:
+    """Whether the numbers may be ratings; keys of twenty digits and results gone wrong are none."""
+    return max(abs(profile.lo), abs(profile.hi)) < _LARGEST
 
 
 def _is_index(name: str, profile: Profile, telling: bool) -> bool:

@@ -15,7 +15,9 @@ from likewise.data.rows import Fail, Row, Table, refuse
 from likewise.data.tables import open_table
 from likewise.data.values import MAX_CHARS, Places, to_record
 from likewise.errors import DataError, Problem, UsageError
+from likewise.files import is_there
 from likewise.records import Record, Relation
+from likewise.wording import listed
 
 
 def read(
@@ -153,7 +155,7 @@ def find_named_corpus(source: object, split: str | None = None) -> tuple[Corpus,
     if not isinstance(source, str):
         return None
     name, _, part = source.removeprefix("corpus:").partition("/")
-    if not source.startswith("corpus:") and (name not in corpus_names() or Path(source).exists()):
+    if not source.startswith("corpus:") and (name not in corpus_names() or is_there(source)):
         return None
     if part and split is not None and part != split:
         raise UsageError(f"{source!r} names one split and the call another, {split!r}; name one")
@@ -164,7 +166,7 @@ def find_named_corpus(source: object, split: str | None = None) -> tuple[Corpus,
 def name_splits(source: str) -> list[str]:
     """The source itself, or every split of a corpus that is named without one."""
     name = source.removeprefix("corpus:")
-    if name in corpus_names() and not Path(source).exists():
+    if name in corpus_names() and not is_there(source):
         return [f"corpus:{name}/{split}" for split in find_corpus(name).splits]
     return [source]
 
@@ -186,7 +188,7 @@ def find_places(relations: Sequence[Relation], columns: Mapping[str, str], table
 
 def no_rows(table: Table) -> Problem:
     """The problem of a table without rows."""
-    found = f"has columns ({', '.join(table.columns)}) but no rows"
+    found = f"has columns ({listed(table.columns)}) but no rows"
     return Problem(table.name, found, "add rows below the header")
 
 

@@ -10,6 +10,9 @@ from likewise.errors import FormatError, Problem
 
 Fail = Callable[[Problem], None]
 
+# More than any table of rated texts has: what goes beyond is a file without line ends, or a matrix.
+MAX_COLUMNS = 10_000
+
 
 class Row(NamedTuple):
     """One row: its fields by column name, and where it stands ("pairs.csv:812")."""

@@ -1,16 +1,30 @@
-"""One writer per file format; each takes (stream, columns) and is written to row by row."""
+"""One writer per file format; each takes (stream, columns) and is written to row by row.
+
+What a format cannot hold is replaced, not an error after hours of work: half of a surrogate pair, which is no
+character, becomes U+FFFD (in JSON it stays, escaped), bytes become base64, dates their ISO form.
+"""
 
 from __future__ import annotations
 
+import base64
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Any, BinaryIO, Protocol
+from uuid import UUID
 
-from likewise.data.aside import to_json
+from likewise.disk import to_json
 from likewise.errors import DataError, Problem, UsageError
+from likewise.wording import clipped, has_half_character, listed
 
 _BATCH = 1024
+# What formulas begin with, in their full-width forms too, and what begins so without being one: -0.5.
+_STARTS = tuple("=+-@\t\r\n＝＋－＠")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_HALF = re.compile("[\ud800-\udfff]")
 _BREAKS = str.maketrans({"\t": " ", "\n": " ", "\r": " ", "\0": " "})
 
 
@@ -28,15 +42,19 @@ class Sink(Protocol):
 
 
 class CsvSink:
-    """Comma separated, quoted where needed; a NUL character becomes a blank."""
+    """Comma separated, quoted where needed; a NUL character becomes a blank.
 
-    def __init__(self, stream: BinaryIO, columns: tuple[str, ...]) -> None:
-        self._stream, self._columns = stream, columns
+    If `safe`, a text that a spreadsheet would run as a formula is preceded by a single quote.
+    """
+
+    def __init__(self, stream: BinaryIO, columns: tuple[str, ...], *, safe: bool = False) -> None:
+        self._stream, self._columns, self._safe = stream, columns, safe
+        self._known = frozenset(columns)
         self._put(columns)
 
     def write(self, row: Mapping[str, object]) -> None:
         """Write one row."""
-        _check_keys(row, self._columns)
+        _check_keys(row, self._known, self._columns)
         self._put([row.get(column) for column in self._columns])
 
     def close(self) -> None:
@@ -46,21 +64,26 @@ class CsvSink:
         """Nothing is held back."""
 
     def _put(self, cells: Sequence[object]) -> None:
-        line = ",".join(_quoted(_text(cell)) for cell in cells)
-        self._stream.write(((line or '""') + "\n").encode("utf-8"))
+        line = ",".join(_quoted(self._said(cell)) for cell in cells)
+        self._stream.write(_whole((line or '""') + "\n").encode("utf-8"))
+
+    def _said(self, cell: object) -> str:
+        text = _text(cell)
+        number = isinstance(_scalar(cell), int | float)
+        return f"'{text}" if self._safe and not number and _is_formula(text) else text
 
 
 class TsvSink(CsvSink):
     """Tab separated without quoting; a tab, line break or NUL inside a field becomes a blank."""
 
-    def __init__(self, stream: BinaryIO, columns: tuple[str, ...]) -> None:
+    def __init__(self, stream: BinaryIO, columns: tuple[str, ...], *, safe: bool = False) -> None:
         if len(columns) < 2:
             raise UsageError("a TSV file has two columns or more; write one column as .csv or .jsonl")
-        super().__init__(stream, columns)
+        super().__init__(stream, columns, safe=safe)
 
     def _put(self, cells: Sequence[object]) -> None:
-        line = "\t".join(_text(cell).translate(_BREAKS) for cell in cells)
-        self._stream.write((line + "\n").encode("utf-8"))
+        line = "\t".join(self._said(cell).translate(_BREAKS) for cell in cells)
+        self._stream.write(_whole(line + "\n").encode("utf-8"))
 
 
 class JsonlSink:
@@ -71,7 +94,7 @@ class JsonlSink:
 
     def write(self, row: Mapping[str, object]) -> None:
         """Write one row."""
-        self._stream.write((to_json(dict(row)) + "\n").encode("utf-8"))
+        self._stream.write((_json(dict(row)) + "\n").encode("utf-8"))
 
     def close(self) -> None:
         """Nothing is held back."""
@@ -84,14 +107,14 @@ class ParquetSink:
     """Parquet in batches; the first batch fixes each column's type."""
 
     def __init__(self, stream: BinaryIO, columns: tuple[str, ...]) -> None:
-        self._stream, self._columns = stream, columns
+        self._stream, self._columns, self._known = stream, columns, frozenset(columns)
         self._rows: list[dict[str, object]] = []
         self._writer: Any = None
 
     def write(self, row: Mapping[str, object]) -> None:
         """Write one row."""
-        _check_keys(row, self._columns)
-        self._rows.append({column: _scalar(row.get(column)) for column in self._columns})
+        _check_keys(row, self._known, self._columns)
+        self._rows.append({column: _arrow(row.get(column)) for column in self._columns})
         if len(self._rows) >= _BATCH:
             self._flush()
 
@@ -118,10 +141,9 @@ class ParquetSink:
                 schema = pyarrow.schema(list(zip(self._columns, types, strict=True)))
                 self._writer = pyarrow.parquet.ParquetWriter(self._stream, schema)
             self._writer.write_table(pyarrow.Table.from_pylist(self._rows, schema=self._writer.schema))
-        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
-            problem = Problem(
-                "parquet", f"a column changed its type ({error})", "write .jsonl, or one type a column"
-            )
+        except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
+            found = f"a column changed its type ({clipped(str(error))})"
+            problem = Problem("parquet", found, "write .jsonl, or one type a column")
             raise DataError([problem]) from None
         self._rows = []
 
@@ -135,12 +157,32 @@ SINKS: dict[str, Callable[[BinaryIO, tuple[str, ...]], Sink]] = {
 }
 
 
-def _check_keys(row: Mapping[str, object], columns: tuple[str, ...]) -> None:
-    unknown = row.keys() - set(columns)
+# Formats that people open in spreadsheets.
+SPREADSHEETS: tuple[Callable[..., Sink], ...] = (CsvSink, TsvSink)
+
+
+def _check_keys(row: Mapping[str, object], known: frozenset[str], columns: tuple[str, ...]) -> None:
+    unknown = row.keys() - known
     if unknown:
-        raise UsageError(
-            f"no column is named {', '.join(sorted(unknown))}; the columns are {', '.join(columns)}"
-        )
+        raise UsageError(f"no column is named {listed(sorted(unknown))}; the columns are {listed(columns)}")
+
+
+def _is_formula(text: str) -> bool:
+    """Whether a spreadsheet would run a text: it begins like a formula, blanks aside, and is no number."""
+    return text.lstrip(" \0")[:1] in _STARTS and not _NUMBER.fullmatch(text)
+
+
+def _whole(text: str) -> str:
+    """A text in which half of a surrogate pair, which UTF-8 cannot write, is U+FFFD."""
+    return _HALF.sub("\ufffd", text) if has_half_character(text) else text
+
+
+def _json(value: object) -> str:
+    try:
+        text = to_json(_plain_cell(value))
+    except RecursionError:
+        raise DataError([Problem("row", "a cell is nested too deeply", "write it flat")]) from None
+    return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text) if has_half_character(text) else text
 
 
 def _quoted(text: str) -> str:
@@ -154,8 +196,28 @@ def _text(cell: object) -> str:
         return ""
     if isinstance(cell, bool):
         return "true" if cell else "false"
-    return to_json(cell) if isinstance(cell, list | tuple | dict) else str(cell)
+    return _json(cell) if isinstance(cell, list | tuple | dict) else str(_plain_cell(cell))
 
 
 def _scalar(cell: object) -> object:
     return cell.tolist() if hasattr(cell, "tolist") else cell
+
+
+def _arrow(cell: object) -> object:
+    cell = _scalar(cell)
+    return _whole(cell) if isinstance(cell, str) else cell
+
+
+def _plain_cell(cell: object) -> object:
+    """A cell of a table in JSON's own types."""
+    if isinstance(cell, str | int | float | None):
+        return cell
+    if isinstance(cell, dict):
+        return {str(key): _plain_cell(value) for key, value in cell.items()}
+    if isinstance(cell, list | tuple):
+        return [_plain_cell(value) for value in cell]
+    if isinstance(cell, bytes):
+        return base64.b64encode(cell).decode("ascii")
+    if isinstance(cell, date | time):
+        return cell.isoformat()
+    return str(cell) if isinstance(cell, Decimal | timedelta | UUID) else cell

@@ -23,7 +23,9 @@ from likewise.data.rows import Row
 from likewise.data.tables import open_table
 from likewise.data.values import to_text
 from likewise.data.writing import TableWriter
+from likewise.disk import folder_aside
 from likewise.errors import DataError, UsageError
+from likewise.outputs import check_output_file
 from likewise.records import Record
 
 _LARGEST_GROUP = 0.5
@@ -110,27 +112,35 @@ def split_file(
     seed: int = 1,
     text_a: str | None = None,
     text_b: str | None = None,
+    overwrite: bool = False,
+    safe: bool = False,
 ) -> dict[str, SplitPart]:
     """Write the rows of a file to train, dev and test files of its kind in a folder, all columns kept.
 
+    The folder is theirs alone, so that they appear all together, or none does; those of an earlier split are
+    replaced with `overwrite` alone.
     Shares are of all rows. No text stands in two parts, unless one group of rows that hang together is most
-    of the file: then rows are drawn at random, and `SplitPart.apart` is False.
+    of the file: then rows are drawn at random, and `SplitPart.apart` is False. `safe` is TableWriter's.
     """
     if not (0 < test < 1 and 0 <= dev < 1 and test + dev < 1):
         raise UsageError(f"shares test {test:g} and dev {dev:g} leave nothing to train on: give less")
     path, folder = Path(source), Path(output)
+    ending = "".join(split_endings(path))
+    counts = dict.fromkeys(["train", *(["dev"] if dev else []), "test"], 0)
+    names = [f"{name}{ending}" for name in counts]
+    for name in names:
+        check_output_file(folder / name, inputs=[path], overwrite=overwrite)
+    _refuse_others(folder, names)
     table = open_table(path)
     columns = find_any_texts(table.columns, text_a, text_b, source=path.name)
     records = [_texts_of(row, columns) for row in table]
     if not records:
         raise DataError([no_rows(table)])
     part, apart = _assign(records, {"test": test, "dev": dev}, seed)
-    ending = "".join(split_endings(path))
-    folder.mkdir(parents=True, exist_ok=True)
-    counts = dict.fromkeys(["train", *(["dev"] if dev else []), "test"], 0)
-    with ExitStack() as stack:
+    may_go = (lambda old: not _others(old, names)) if folder.is_dir() else None
+    with folder_aside(folder, replace=may_go) as place, ExitStack() as stack:
         writers = {
-            name: stack.enter_context(TableWriter(folder / f"{name}{ending}", table.columns))
+            name: stack.enter_context(TableWriter(place / f"{name}{ending}", table.columns, safe=safe))
             for name in counts
         }
         for number, row in enumerate(open_table(path)):
@@ -140,6 +150,24 @@ def split_file(
         name: SplitPart(folder / f"{name}{ending}", count, apart.get(name, True), columns)
         for name, count in counts.items()
     }
+
+
+def _others(folder: Path, names: Sequence[str]) -> list[str]:
+    """What lies in a folder beside the files of a split."""
+    return sorted(
+        path.name for path in folder.iterdir() if path.name not in names or path.is_symlink() or path.is_dir()
+    )
+
+
+def _refuse_others(folder: Path, names: Sequence[str]) -> None:
+    """The files of a split belong together, and only a folder of their own can appear at once."""
+    others = _others(folder, names) if folder.is_dir() else []
+    if others:
+        raise UsageError(
+            f"--output {folder} holds other files ({', '.join(others[:3])}); name a folder of its own"
+        )
+    if folder.is_dir() and Path.cwd().is_relative_to(folder.resolve()):
+        raise UsageError(f"--output {folder} is the folder that you are in: name another one for the split")
 
 
 def _assign(

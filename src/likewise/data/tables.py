@@ -6,6 +6,7 @@ import difflib
 import os
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -24,6 +25,8 @@ from likewise.data.opened import Stamp, note_file, stamp
 from likewise.data.rows import Fail, Row, Table, refuse
 from likewise.data.typed import is_typed_folder, typed_table
 from likewise.errors import FormatError, Problem, UsageError
+from likewise.files import is_there, os_message
+from likewise.wording import clipped
 
 __all__ = ["Row", "Table", "count_rows", "open_table"]
 
@@ -38,6 +41,8 @@ PARSERS: dict[str, Parser] = {
 }
 _EXPECTED = f".csv, .tsv, .jsonl or .parquet, plain or with {COMPRESSION_ENDINGS}"
 _COUNTED_BYTES = 64 * 2**20
+# So many names of a folder are looked through for one that was meant.
+_LOOKED_AT = 10_000
 
 
 def open_table(
@@ -71,7 +76,7 @@ def _open_named(source: str, split: str | None, name: str | None, fail: Fail) ->
     if source == "-":
         return _stdin_table(name or "stdin", fail)
     path = Path(source)
-    if path.is_dir():
+    if _is_folder(path):
         if is_typed_folder(path):
             return typed_table(path, name)
         if is_dataset_folder(path):
@@ -79,13 +84,17 @@ def _open_named(source: str, split: str | None, name: str | None, fail: Fail) ->
         raise FormatError(
             [Problem(source, "is a folder without data files, expected a file", f"name a file: {_EXPECTED}")]
         )
-    if not path.exists():
+    if not is_there(path):
         if is_hub_id(source) and split_endings(path)[0] not in PARSERS:
             return hub_table(source, split=split, name=name)
         raise FormatError([_absent(path)])
     if split is not None:
         raise UsageError(f"{source} is one file and has no split {split!r}; name the split's own file")
     return _file_table(path, name or path.name, _parser_of(path), fail)
+
+
+def _is_folder(path: Path) -> bool:
+    return is_there(path) and path.is_dir()
 
 
 def _file_table(path: Path, name: str, parse: Parser, fail: Fail) -> Table:
@@ -160,7 +169,7 @@ def _stamp_of(path: Path) -> Stamp | None:
 
 
 def _stdin_table(name: str, fail: Fail) -> Table:
-    stream = _Sniffed(cast(BinaryIO, sys.stdin.buffer))
+    stream = _Sniffed(_standard_input(name), name)
     start = stream.first.removeprefix(b"\xef\xbb\xbf")
     parse = parse_jsonl if start[:1] == b"{" else parse_tsv if b"\t" in start else parse_csv
     handler: list[Fail] = [fail]
@@ -176,11 +185,25 @@ def _stdin_table(name: str, fail: Fail) -> Table:
     return Table(name, columns, scan, once=True)
 
 
+def _standard_input(name: str) -> BinaryIO:
+    """Standard input, if rows can come from there."""
+    remedy = "pipe a file into it (< FILE), or name the file"
+    if sys.stdin is None or sys.stdin.closed:
+        raise FormatError([Problem(name, "is closed, and - reads from it", remedy)])
+    if sys.stdin.isatty():
+        raise FormatError([Problem(name, "is a terminal, and - reads a table from it", remedy)])
+    return cast(BinaryIO, sys.stdin.buffer)
+
+
 class _Sniffed:
     """A stream whose first line has been looked at."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self.first = stream.readline(MAX_LINE + 1)
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        try:
+            self.first = stream.readline(MAX_LINE + 1)
+        except OSError as error:
+            found = f"cannot be read ({os_message(error)})"
+            raise FormatError([Problem(name, found, "pipe a file into it (< FILE), or name it")]) from None
         self._stream = stream
 
     def readline(self, size: int) -> bytes:
@@ -201,9 +224,21 @@ def _parser_of(path: Path) -> Parser:
 
 
 def _absent(path: Path) -> Problem:
-    here = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-    close = difflib.get_close_matches(path.name, here, n=1)
-    return Problem(str(path), "no such file", f"did you mean {close[0]}?" if close else "check the path")
+    """The problem of a file that is not there."""
+    if os.path.islink(path):
+        found = "is a link that leads nowhere, or in a circle"
+        return Problem(str(path), found, "name the file itself")
+    close = difflib.get_close_matches(path.name, _names_beside(path), n=1)
+    remedy = f"did you mean {close[0]}?" if close else "check the path"
+    return Problem(clipped(str(path), most=1000), "no such file", remedy)
+
+
+def _names_beside(path: Path) -> list[str]:
+    """The names in a file's folder, as far as that is there and can be read."""
+    try:
+        return [other.name for other in islice(path.parent.iterdir(), _LOOKED_AT)]
+    except (OSError, ValueError):
+        return []
 
 
 def count_rows(source: object) -> int | None:
@@ -219,13 +254,14 @@ def count_rows(source: object) -> int | None:
     ending = split_endings(path)[0]
     if ending == ".parquet":
         return _parquet_size(path)
-    return max(0, _count_lines(path) - (0 if PARSERS[ending] is parse_jsonl else 1))
+    lines = _count_lines(path)
+    return None if lines is None else max(0, lines - (0 if PARSERS[ending] is parse_jsonl else 1))
 
 
 def is_countable(path: Path) -> bool:
     """Whether this is a file whose rows can be counted in little time."""
     ending, compression = split_endings(path)
-    if ending not in PARSERS or not path.is_file():
+    if ending not in PARSERS or not is_there(path) or not path.is_file():
         return False
     return not compression or (ending != ".parquet" and path.stat().st_size <= _COUNTED_BYTES)
 
@@ -236,17 +272,21 @@ def _parquet_size(path: Path) -> int | None:
 
     try:
         return int(pyarrow.parquet.read_metadata(path).num_rows)
-    except (pyarrow.ArrowInvalid, OSError):
+    except (pyarrow.ArrowException, OSError, ValueError, MemoryError, OverflowError):
         return None
 
 
-def _count_lines(path: Path) -> int:
-    count, last = 0, b"\n"
+def _count_lines(path: Path) -> int | None:
+    """The lines of a file; None if it holds far more than its size told, as only packed nonsense does."""
+    count, last, rest = 0, b"\n", path.stat().st_size + 32 * _COUNTED_BYTES
     try:
         with open_bytes(path) as stream:
             while chunk := stream.read(2**20):
                 count += chunk.count(b"\n")
                 last = chunk[-1:]
+                rest -= len(chunk)
+                if rest < 0:
+                    return None
     except STREAM_ERRORS:
         return 0
     return count + (last != b"\n")

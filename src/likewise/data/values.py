@@ -9,6 +9,7 @@ from typing import NamedTuple
 from likewise.data.rows import Row
 from likewise.errors import DataError, Problem
 from likewise.records import Record, Relation, Value
+from likewise.wording import has_half_character, quoted
 
 MAX_CHARS = 100_000
 # Compared without case. A cell that is one of the relation's own labels is never missing.
@@ -56,7 +57,10 @@ def to_label(cell: object) -> str:
         return "true" if cell else "false"
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
-    return str(cell).strip()
+    try:
+        return str(cell).strip()
+    except (ValueError, RecursionError):  # a number of thousands of digits; a list nested too deeply
+        return quoted(cell)
 
 
 def to_value(relation: Relation, cell: object, source: str) -> Value | None:
@@ -76,7 +80,7 @@ def to_value(relation: Relation, cell: object, source: str) -> Value | None:
     if relation.kind == "ordered":
         return relation.check(cell if number is None else number, source)
     if number is None:
-        found = f"{relation.name} {cell!r} is not a number"
+        found = f"{relation.name} {quoted(cell)} is not a number"
         raise DataError([Problem(source, found, "correct it or leave it empty")])
     return relation.check(number, source)
 
@@ -86,7 +90,7 @@ def find_fault(cell: object, *, column: str, source: str, max_chars: int) -> Fau
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         cell = ""
     if not isinstance(cell, str):
-        found = f"{column} is {cell!r} ({type(cell).__name__}), expected a text"
+        found = f"{column} is {quoted(cell)} ({type(cell).__name__}), expected a text"
         remedy = "write it as a string, or name the text columns: --text-a NAME --text-b NAME"
         return Fault("not a text", Problem(source, found, remedy))
     if not cell or cell.isspace():
@@ -96,7 +100,7 @@ def find_fault(cell: object, *, column: str, source: str, max_chars: int) -> Fau
         found = f"{column} has {len(cell):,} characters, more than the limit of {max_chars:,}"
         remedy = "shorten or split the text, or raise max_chars"
         return Fault("over-long text", Problem(source, found, remedy))
-    if not cell.isascii() and any("\ud800" <= char <= "\udfff" for char in cell):
+    if has_half_character(cell):
         found = f"{column} holds half of a surrogate pair, which is no character"
         return Fault("not a text", Problem(source, found, "write the text as UTF-8"))
     return None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from likewise.data.aside import open_aside, to_json, write_json_aside, write_text_aside
 from likewise.data.compression import COMPRESSION_ENDINGS, compress, split_endings
-from likewise.data.sinks import SINKS, Sink
+from likewise.data.sinks import SINKS, SPREADSHEETS, Sink
+from likewise.disk import open_aside, to_json, write_json_aside, write_text_aside
 from likewise.errors import UsageError
 
 __all__ = ["TableWriter", "open_aside", "to_json", "write_json_aside", "write_text_aside"]
@@ -22,16 +23,26 @@ class TableWriter:
 
     The file appears under its name only when the block ends well. Columns are those given, or the first
     row's; a key that a row lacks is left empty. CSV and TSV cannot hold a NUL character and TSV, which has no
-    quoting, no tab or line break either: each becomes a blank.
+    quoting, no tab or line break either: each becomes a blank. With `safe`, a text in a CSV or TSV file that
+    a spreadsheet would run as a formula (=, +, -, @) is preceded by a single quote; numbers stay as they are.
+    Without `replace` a file that appears under the name in the meantime is kept.
     """
 
-    def __init__(self, path: str | Path, columns: Sequence[str] | None = None) -> None:
-        self._path = Path(path)
+    def __init__(
+        self,
+        path: str | Path,
+        columns: Sequence[str] | None = None,
+        *,
+        safe: bool = False,
+        replace: bool = True,
+    ) -> None:
+        self._path, self._replace = Path(path), replace
         ending, self._compression = split_endings(self._path)
         if ending not in SINKS:
             expected = f"{', '.join(SINKS)}, plain or with {COMPRESSION_ENDINGS}"
             raise UsageError(f"{path}: the ending {ending!r} names no format to write; expected {expected}")
-        self._make = SINKS[ending]
+        make: Callable[..., Sink] = SINKS[ending]
+        self._make = partial(make, safe=True) if safe and make in SPREADSHEETS else make
         self._columns = None if columns is None else tuple(columns)
         self._sink: Sink | None = None
         self._stream: BinaryIO | None = None
@@ -39,7 +50,7 @@ class TableWriter:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            handle = stack.enter_context(open_aside(self._path))
+            handle = stack.enter_context(open_aside(self._path, replace=self._replace))
             stream = compress(handle, self._compression)
             if stream is not handle:
                 stack.enter_context(stream)

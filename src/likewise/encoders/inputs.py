@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from likewise.errors import DataError, Problem
+from likewise.wording import has_half_character
 
 MAX_CHARS = 100_000
 
@@ -23,6 +24,9 @@ def check_texts(
             )
         if not text.strip():
             raise DataError([Problem(name(index), "is empty", "leave it out")])
+        if has_half_character(text):
+            found = "holds half of a surrogate pair (bytes that are not UTF-8), which is no character"
+            raise DataError([Problem(name(index), found, "give it as UTF-8, in a UTF-8 locale")])
         if len(text) > max_chars:
             raise DataError(
                 [

@@ -4,30 +4,30 @@
     peepholes    ids T → vectors T×d → `PeepholeLSTM` H                          Zhang et al. 2017, eqs. 6–11
 
 A plain folder loads anywhere. `PeepholeLSTM` is no class of sentence-transformers, which refuses such folders
-unless it is told to trust code; `load_lstm_encoder` knows the class and trusts nothing else.
+unless it is told to trust code; `build_lstm_encoder` knows the class and trusts nothing else.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Module
+from sentence_transformers.sentence_transformer import modules as stock
 from sentence_transformers.sentence_transformer.modules import LSTM, Pooling
-from sentence_transformers.util import import_module_class
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from likewise.encoders.sentence import refuse_pickles
+from likewise.encoders.opening import OpenedModule
+from likewise.encoders.weights import check_names, read_tensors
 from likewise.encoders.words import Source, seeded, word_lookup
-from likewise.errors import ModelError, UsageError
+from likewise.errors import UsageError
 
 _WEIGHTS = "model.safetensors"
 
@@ -60,24 +60,18 @@ def lstm_encoder(
     return without_packing(SentenceTransformer(modules=[lookup, recurrent, *pooling], device=device))
 
 
-def load_lstm_encoder(folder: str | os.PathLike[str], *, device: str | None = None) -> SentenceTransformer:
-    """Load a saved folder of stock modules and `PeepholeLSTM`; any other class is refused, no code is run."""
-    where = Path(folder)
-    refuse_pickles(where)
+def build_lstm_encoder(
+    where: Path, parts: Sequence[OpenedModule], *, device: str | None = None
+) -> SentenceTransformer:
+    """The modules of a folder that was opened, ours among them, as one encoder."""
     modules = []
-    for entry in json.loads((where / "modules.json").read_text(encoding="utf8")):
-        own = entry["type"] == _class_path(PeepholeLSTM)
-        kind = PeepholeLSTM if own else import_module_class(entry["type"], str(where))
-        modules.append(kind.load(str(where), subfolder=entry["path"], local_files_only=True))
-    settings = json.loads((where / "config_sentence_transformers.json").read_text(encoding="utf8"))
+    for part in parts:
+        kind = getattr(stock, part.kind, None) or PeepholeLSTM
+        modules.append(kind.load(str(part.folder), local_files_only=True))
+    about = where / "config_sentence_transformers.json"
+    settings = json.loads(about.read_text(encoding="utf8")) if about.is_file() else {}
     kept = {key: settings.get(key) for key in ("prompts", "default_prompt_name", "similarity_fn_name")}
     return without_packing(SentenceTransformer(modules=modules, device=device, **kept))
-
-
-def holds_peepholes(folder: str | os.PathLike[str]) -> bool:
-    """Whether a saved folder needs `load_lstm_encoder`."""
-    listed = Path(folder) / "modules.json"
-    return listed.is_file() and _class_path(PeepholeLSTM) in listed.read_text(encoding="utf8")
 
 
 class PeepholeLSTM(Module):
@@ -148,14 +142,10 @@ class PeepholeLSTM(Module):
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> Self:
         """Read what `save` wrote."""
         made: Self = super().load(model_name_or_path, subfolder=subfolder, **options)
-        hub = ("token", "cache_folder", "revision", "local_files_only")
-        source = {key: options[key] for key in hub if key in options}
-        weights = cls.load_file_path(model_name_or_path, _WEIGHTS, subfolder=subfolder, **source)
-        if weights is None:
-            raise ModelError(
-                f"{model_name_or_path}/{subfolder}: {_WEIGHTS} is missing; copy the folder again"
-            )
-        made.load_state_dict(load_file(weights))
+        path = Path(model_name_or_path, subfolder, _WEIGHTS)
+        weights = read_tensors(path)
+        check_names(made.state_dict(), {name: tuple(one.shape) for name, one in weights.items()}, path)
+        made.load_state_dict(weights)
         return made
 
 
@@ -206,7 +196,3 @@ def _start_normal(module: nn.Module, deviation: float) -> None:
             nn.init.zeros_(parameter)
         else:
             nn.init.trunc_normal_(parameter, std=deviation, a=-2 * deviation, b=2 * deviation)
-
-
-def _class_path(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"

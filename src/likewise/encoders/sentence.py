@@ -7,15 +7,19 @@ The encoder **is** a `SentenceTransformer`; Likewise adds no wrapper, so what it
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from likewise.adapters import ACTIVATIONS, Layer
-from likewise.encoders.resolve import resolve
+from likewise.encoders.features import default_prompt
+from likewise.encoders.opening import OpenedModule, open_folder
+from likewise.encoders.reading import DAMAGED, loading
+from likewise.encoders.resolve import local_folder
+from likewise.encoders.weights import check_exact, check_finite, check_size, check_transformer
 from likewise.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +27,6 @@ if TYPE_CHECKING:
     from sentence_transformers.sentence_transformer.modules import Dense
 
 PRECISIONS = ("fp32", "bf16", "fp16")
-Loaded = TypeVar("Loaded")
 
 
 def load_encoder(
@@ -31,29 +34,66 @@ def load_encoder(
 ) -> SentenceTransformer:
     """Load an encoder by folder, hub id or 'default'; no code from the checkpoint is ever run."""
     check_device(device)
-    where = resolve(name)
-    options: dict[str, Any] = {"device": device, "trust_remote_code": False}
-    if os.path.isdir(where):
-        refuse_pickles(Path(where))
-    else:
-        options["model_kwargs"] = {"use_safetensors": True}
+    where = local_folder(name)
+    parts = open_folder(where)
+    encoder = loading(where, lambda: _build(where, parts, device))
+    check_parts(encoder, parts)
+    asked = max_length or encoder.max_seq_length
+    if asked is not None and (max_length is not None or readable_length(asked, encoder[0]) < asked):
+        encoder.max_seq_length = readable_length(asked, encoder[0])
+    encoder.float()
+    loading(where, lambda: check_vector(encoder, where))
+    freeze_unused(encoder)
+    return encoder
+
+
+def _build(where: Path, parts: Sequence[OpenedModule], device: str | None) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
 
-    from likewise.encoders.lstm import holds_peepholes, load_lstm_encoder, without_packing
+    from likewise.encoders.lstm import build_lstm_encoder, without_packing
 
-    if os.path.isdir(where) and holds_peepholes(where):
-        encoder = loading(where, lambda: load_lstm_encoder(where, device=device))
-    else:
-        encoder = without_packing(loading(where, lambda: SentenceTransformer(where, **options)))
-    if max_length is not None:
-        encoder.max_seq_length = readable_length(max_length, encoder[0])
-    if not encoder.get_embedding_dimension():
+    for part in parts:
+        if part.kind == "Transformer":
+            check_size(part.folder, part.weights)
+    if any(part.kind == "PeepholeLSTM" for part in parts):
+        return build_lstm_encoder(where, parts, device=device)
+    safe = {"trust_remote_code": False, "local_files_only": True, "model_kwargs": {"use_safetensors": True}}
+    return without_packing(SentenceTransformer(str(where), device=device, **safe))
+
+
+def check_parts(encoder: SentenceTransformer, parts: Sequence[OpenedModule]) -> None:
+    """Compare every module with the weights it was loaded from; a bare transformer's pooling has none."""
+    for module, part in zip(encoder, parts, strict=False):
+        if part.kind == "Transformer":
+            check_transformer(module.model, part.folder, part.weights)
+        elif part.weights:
+            check_exact(module, part.weights[0])
+        else:
+            check_finite(module.state_dict(), part.folder)
+
+
+@torch.inference_mode()
+def check_vector(encoder: SentenceTransformer, where: Path) -> None:
+    """Encode one word: an encoder that cannot, or whose vector is not what it says, is refused now."""
+    were_training = {module: module.training for module in encoder.modules()}
+    encoder.eval()
+    try:
+        inputs = encoder.preprocess(["a"], prompt=default_prompt(encoder))
+        on_device = {k: v.to(encoder.device) if isinstance(v, Tensor) else v for k, v in inputs.items()}
+        vector = encoder(on_device).get("sentence_embedding")
+    finally:
+        for module, was in were_training.items():
+            module.training = was
+    width = encoder.get_embedding_dimension()
+    if vector is None or not width:
         raise ModelError(
             f"{where}: its modules give no sentence vector; a Pooling module is missing from modules.json"
         )
-    encoder.float()
-    freeze_unused(encoder)
-    return encoder
+    if vector.shape[-1] != width and not encoder.truncate_dim:
+        found = f"gives vectors of width {vector.shape[-1]} and says {width}"
+        raise ModelError(f"{where}: {found}; {DAMAGED}")
+    if not bool(torch.isfinite(vector).all()):
+        raise ModelError(f"{where}: the vector of a word is not finite; {DAMAGED}")
 
 
 def readable_length(asked: int, network: nn.Module) -> int:
@@ -64,41 +104,6 @@ def readable_length(asked: int, network: nn.Module) -> int:
             before = 0 if module.padding_idx is None else module.padding_idx + 1
             return min(asked, module.num_embeddings - before)
     return asked
-
-
-def loading(where: str, build: Callable[[], Loaded]) -> Loaded:
-    """Run a loader; whatever a damaged folder makes it raise becomes one line about that folder."""
-    try:
-        return build()
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, ImportError) as error:
-        raise ModelError(_load_message(where, error)) from error
-    except Exception as error:
-        # safetensors and tokenizers raise classes of their own that inherit from Exception alone.
-        if type(error).__module__.partition(".")[0] in (
-            "safetensors",
-            "safetensors_rust",
-            "tokenizers",
-            "builtins",
-        ):
-            raise ModelError(_load_message(where, error)) from error
-        raise
-
-
-def _load_message(where: str, error: Exception) -> str:
-    reason = " ".join(str(error).split())[:300] or type(error).__name__
-    remedy = "the folder is damaged or incomplete: copy or train it again"
-    if not os.path.isdir(where):
-        remedy = "check the spelling, the network, or give a local folder"
-    return f"{where}: cannot be loaded as an encoder ({reason}); {remedy}"
-
-
-def refuse_pickles(folder: Path) -> None:
-    """Stop before a library opens pickled weights, which can run code; safetensors beside them is used."""
-    for file in folder.rglob("pytorch_model*.bin"):
-        if not any(file.parent.glob("*.safetensors")):
-            raise ModelError(
-                f"{file}: pickled weights are not read; convert them to safetensors, or take a newer model"
-            )
 
 
 def freeze_unused(encoder: SentenceTransformer) -> None:
@@ -183,7 +188,7 @@ def check_device(device: str | None) -> None:
         return
     try:
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0][:120]
         raise UsageError(
             f"--device {device!r} cannot be used here ({reason}); try cpu or leave it out"

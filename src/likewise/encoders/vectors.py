@@ -14,6 +14,7 @@ from likewise.answering import Vectors
 from likewise.data.batching import token_budget_batches
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import autocast_settings, check_precision
+from likewise.errors import ModelError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -48,7 +49,7 @@ def encode_texts(
         for batch in token_budget_batches(lengths, budget=token_budget):
             inputs = to_device(features.batch([distinct[i] for i in batch]), encoder.device)
             with torch.autocast(**autocast_settings(precision, str(encoder.device))):
-                vectors = encoder(inputs)["sentence_embedding"]
+                vectors = _encoded(encoder, inputs)
             for index, vector in zip(batch, vectors.float().cpu().numpy(), strict=True):
                 rows[index] = vector
             if progress is not None:
@@ -59,6 +60,18 @@ def encode_texts(
     if not distinct:
         return np.zeros((0, int(encoder.get_embedding_dimension() or 0)), dtype=np.float32)
     return np.stack([rows[place[text]] for text in texts])  # type: ignore[misc]
+
+
+def _encoded(encoder: SentenceTransformer, inputs: dict[str, object]) -> Tensor:
+    """Vectors of a batch; pieces that the network has no vector for mean that the tokenizer is another's."""
+    try:
+        vectors: Tensor = encoder(inputs)["sentence_embedding"]
+    except IndexError as error:
+        raise ModelError(
+            f"the encoder's tokenizer gives pieces that its network does not have ({error}); "
+            "its folder is damaged: copy or train it again"
+        ) from error
+    return vectors
 
 
 class VectorCache:

@@ -1,16 +1,19 @@
 """The log of test runs: one JSON line per look at a test set, so that every look is counted.
 
-The file is only ever appended to, one `write` per line, so that runs side by side do not mix their lines.
+The file is only ever appended to, one `write` per line, so that runs side by side do not mix their lines; a
+line is on disk before the run that it counts is told.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from likewise.disk import UnwritableError, make_folder
 from likewise.errors import DataError, Problem
 
 LOG_VARIABLE = "LIKEWISE_TEST_LOG"
@@ -52,13 +55,13 @@ def log_test_run(
     target = log_path(path)
     data = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         _append(target, data)
     except OSError as error:
         problem = Problem(
             str(target), f"cannot be written ({error.strerror})", f"name another log by {LOG_VARIABLE}"
         )
-        raise DataError([problem]) from None
+        raise UnwritableError([problem]) from None
     return target
 
 
@@ -93,7 +96,11 @@ def _append(target: Path, data: bytes) -> None:
         size = os.fstat(handle).st_size
         if size and os.pread(handle, 1, size - 1) != b"\n":
             data = b"\n" + data  # a line that a full disk cut short spoils no other
-        if os.write(handle, data) != len(data):
-            raise OSError(28, "the disk is full")
+        written = os.write(handle, data)
+        if written != len(data):
+            if os.fstat(handle).st_size == size + written:  # nobody has written after us
+                os.ftruncate(handle, size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(handle)
     finally:
         os.close(handle)

@@ -25,6 +25,7 @@ relation = "relatedness"
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Self
@@ -33,20 +34,21 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from likewise.data import find_corpus, infer_relations, open_table
 from likewise.data.columns import find_any_texts
-from likewise.documents import read_toml, validate
+from likewise.documents import Title, read_toml, validate
 from likewise.errors import LikewiseError
 from likewise.evaluation.metrics import METRICS
 from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
 from likewise.records import Relation
 
-Text = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1, max_length=4096)]
+_Name = Annotated[Title, Field(min_length=1)]
 
 
 class _TaskSchema(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    name: Text
+    name: _Name
     relation: Text
     file: Text | None = None
     corpus: Text | None = None
@@ -126,14 +128,14 @@ class _SuiteSchema(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     task: Annotated[list[_TaskSchema], Field(min_length=1)]
-    name: Text | None = None
+    name: _Name | None = None
     by_name: bool = False
     texts: Annotated[int, Field(ge=1, le=2)] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         names = [task.name for task in self.task]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
             raise ValueError(f"two tasks are named {', '.join(twice)}")
         return self

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from likewise.disk import make_folder, saying_why
 from likewise.experiments.plan import ExperimentPlan
 from likewise.experiments.runner import CellRunner
 from likewise.experiments.schema import read_experiment
@@ -33,7 +34,8 @@ def run_experiments(
 ) -> list[ExperimentResult]:
     """Run several experiment files over one pool of workers; a training they share is run once."""
     folder = Path(output) if output is not None else Path("runs") / "cells"
-    folder.mkdir(parents=True, exist_ok=True)
+    with saying_why(folder):
+        make_folder(folder)
     where = None if data_dir is None else str(data_dir)
     plans = [ExperimentPlan(read_experiment(Path(file)), device, precision, where) for file in files]
     runner = CellRunner(folder, workers, progress, tell)

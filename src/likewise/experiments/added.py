@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from filelock import FileLock
-
 from likewise.data.filecache import content_key
+from likewise.disk import own_turn
 from likewise.errors import Problem, RecipeError
 from likewise.experiments.parts import learnt, only
 from likewise.experiments.schema import Added
 from likewise.kinds.building import build_relations
 from likewise.kinds.context import RunContext
 from likewise.predict import load
+from likewise.recipes.contents import digest_files, recipe_files
 from likewise.recipes.run import RunReport, run_recipe
 from likewise.recipes.update import extend, train_on
 from likewise.schema.recipe import Recipe
@@ -54,10 +54,12 @@ def _check(recipe: Recipe, added: Added) -> None:
 
 def _trained(old: Recipe, models: Path, context: RunContext) -> Path:
     """The model without the task, trained by whoever comes first."""
-    key = content_key(old.model_dump(mode="json", exclude_defaults=True), context.precision, length=12)
-    folder = models / f"{old.name}-{key}"
-    models.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
+    known: dict[Path, str] = {}
+    files = recipe_files(old, context.data_dir)
+    content = {name: digest_files(found, known) for name, found in files.items()}
+    document = old.model_dump(mode="json", exclude_defaults=True)
+    folder = models / f"{old.name}-{content_key(document, context.precision, content, length=12)}"
+    with own_turn(folder.with_name(f"{folder.name}.lock")):
         if not folder.exists():
             run_recipe(old, folder, context=context, overwrite=True)
     return folder

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -19,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.answering import HEAD
-from likewise.data import write_json_aside
-from likewise.data.aside import path_aside
 from likewise.data.filecache import content_key
-from likewise.errors import EvaluationError, LikewiseError
+from likewise.disk import own_turn
+from likewise.errors import EvaluationError
+from likewise.experiments.cellfiles import DamagedCellError, read_cell, write_cell
 from likewise.experiments.schema import Added
 from likewise.schema.recipe import parse_recipe
+from likewise.wording import listed, quoted
 
 if TYPE_CHECKING:
     from likewise.evaluation.suites import Suite
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 # What a cell's numbers do not depend on: where it is run, and what it is called.
-_ASIDE = ("setting", "overrides", "data_dir", "device")
+_ASIDE = ("setting", "overrides", "data_dir", "device", "files")
 # Of the first form of keys: what was left out where it was empty, and suites that had another name.
 _LATER = ("add", "raw")
 _FORMER_SUITES = {"language-pairs": "crosslingual"}
@@ -42,8 +42,9 @@ _FORMER_SUITES = {"language-pairs": "crosslingual"}
 class Cell:
     """What is run, and where. `recipe` is the whole recipe, overrides, seed and defaults applied.
 
-    `content` says what the files hold that it reads, by name. A `raw` cell measures the recipe's encoder as
-    it is; `add` names a task that is added after training.
+    `content` says what the data files hold that it reads, by name, and `beside` what all else holds: the
+    encoder's files, named corpora, folders. `files` are all of them. A `raw` cell measures the recipe's
+    encoder as it is; `add` names a task that is added after training.
     """
 
     setting: str
@@ -60,6 +61,8 @@ class Cell:
     raw: bool = False
     add: Mapping[str, Any] | None = None
     content: Mapping[str, str] = field(default_factory=dict)
+    beside: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -68,14 +71,18 @@ class Cell:
         A default that a later version changes is another recipe, and a file with other rows is other data.
         Experiments that share a folder share the cells that are the same training, whatever they call it.
         """
-        content = {name: value for name, value in asdict(self).items() if name not in _ASIDE}
-        return f"v2-{self._stem}-{content_key(content, length=12)}-s{self.seed}"
+        return f"v3-{self._stem}-{content_key(self._told(), length=12)}-s{self.seed}"
 
     @property
-    def former_key(self) -> str:
+    def second_key(self) -> str:
+        """The key of the cell in the second form: without the content of the encoder and of named corpora."""
+        return f"v2-{self._stem}-{content_key(self._told('beside'), length=12)}-s{self.seed}"
+
+    @property
+    def first_key(self) -> str:
         """The key of the cell in the first form: without the recipe's defaults and the files' content."""
         recipe = parse_recipe(dict(self.recipe), self.setting)
-        content = {name: value for name, value in asdict(self).items() if name not in (*_ASIDE, "content")}
+        content = self._told("content", "beside")
         content |= {
             "recipe": recipe.model_dump(mode="json", exclude_defaults=True),
             "suite": _FORMER_SUITES.get(self.suite, self.suite),
@@ -84,36 +91,30 @@ class Cell:
         text = json.dumps(content, sort_keys=True, default=str)
         return f"{self._stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}-s{self.seed}"
 
+    def _told(self, *but: str) -> dict[str, Any]:
+        """What changes the numbers, but for some of it."""
+        return {name: value for name, value in asdict(self).items() if name not in (*_ASIDE, *but)}
+
     @property
     def _stem(self) -> str:
         name = str(self.recipe["name"]).lower()
         return "".join(c if c.isalnum() else "-" for c in name).strip("-")[:40]
 
 
-def take_former(cell: Cell, folder: Path) -> bool:
-    """Take over what a cell left under its former key, if it was the same training; whether it was.
+def run_cell(cell: Cell, folder: Path, busy: str = "") -> Path:
+    """Train and measure one cell, unless it is there; its file is written last: a stopped cell leaves none.
 
-    What it was trained by stands in its file, defaults and all: if a default has changed since, it is another
-    one.
+    While another process trains it, this one waits, or is told `busy`.
     """
-    former = folder / f"{cell.former_key}.json"
-    try:
-        kept = json.loads(former.read_text(encoding="utf8"))
-        same = parse_recipe(kept["recipe"], former.name) == parse_recipe(dict(cell.recipe), cell.setting)
-    except (OSError, ValueError, KeyError, LikewiseError):
-        return False
-    if not same:
-        return False
-    arrays = former.with_suffix(".npz")
-    if arrays.is_file():
-        with path_aside(folder / f"{cell.key}.npz") as copy:
-            shutil.copyfile(arrays, copy)
-    write_json_aside(folder / f"{cell.key}.json", kept)
-    return True
+    with own_turn(folder / f"{cell.key}.lock", busy):
+        try:
+            read_cell(folder, cell.key)
+            return folder / f"{cell.key}.json"
+        except DamagedCellError:  # or not there
+            return _run(cell, folder)
 
 
-def run_cell(cell: Cell, folder: Path) -> Path:
-    """Train and measure one cell; the file is written last, so an interrupted cell leaves none."""
+def _run(cell: Cell, folder: Path) -> Path:
     import torch
 
     from likewise.experiments.added import run_with_added
@@ -121,9 +122,6 @@ def run_cell(cell: Cell, folder: Path) -> Path:
     from likewise.recipes.run import run_recipe, untrained
     from likewise.versions import versions
 
-    target = folder / f"{cell.key}.json"
-    if target.is_file():
-        return target
     threads = os.environ.get("LIKEWISE_CELL_THREADS")
     if threads:
         torch.set_num_threads(int(threads))
@@ -141,7 +139,7 @@ def run_cell(cell: Cell, folder: Path) -> Path:
         elif cell.add:
             report = run_with_added(recipe, Added(**cell.add), folder / "models", context=context)
         else:
-            report = run_recipe(recipe, output, context=context)
+            report = run_recipe(recipe, output, context=context, overwrite=True)
     except torch.OutOfMemoryError as error:
         raise EvaluationError(
             "the GPU has no memory left; run fewer cells side by side (--workers)"
@@ -158,15 +156,18 @@ def run_cell(cell: Cell, folder: Path) -> Path:
         "matmul": torch.get_float32_matmul_precision(),
         "train_seconds": time.monotonic() - started,
         "peak_memory_mib": _peak_memory(),
+        "content": {**cell.content, **cell.beside},
     }
+    arrays = None
     if cell.measure:
-        document |= _measure(cell, report.predictor, folder)
+        measured, arrays = _measure(cell, report.predictor)
+        document |= measured
     document["seconds"] = time.monotonic() - started
-    write_json_aside(target, document)
-    return target
+    return write_cell(folder, cell.key, document, arrays)
 
 
-def _measure(cell: Cell, predictor: Answerer, folder: Path) -> dict[str, Any]:
+def _measure(cell: Cell, predictor: Answerer) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Numbers of a trained model, and the predictions behind them."""
     from likewise.api import evaluate_suite
     from likewise.evaluation.asking import answered_source
     from likewise.evaluation.suites import get_suite
@@ -188,11 +189,7 @@ def _measure(cell: Cell, predictor: Answerer, folder: Path) -> dict[str, Any]:
         document.pop("predictions", None)
         results[source] = document
     checks = {check["name"]: _check(check, predictor, cell, arrays) for check in cell.checks}
-    aside = folder / f"{cell.key}.npz.partial"
-    with aside.open("wb") as file:
-        np.savez_compressed(file, **arrays)
-    aside.rename(folder / f"{cell.key}.npz")
-    return {"results": results, "checks": checks}
+    return {"results": results, "checks": checks}, arrays
 
 
 def _check(check: Mapping[str, str], predictor: Answerer, cell: Cell, arrays: dict[str, Any]) -> float:
@@ -200,9 +197,16 @@ def _check(check: Mapping[str, str], predictor: Answerer, cell: Cell, arrays: di
     from likewise.evaluation.metrics import compute, get_metric
     from likewise.records import nearest_labels
 
+    relation = next((r for r in predictor.relations if r.name == check["relation"]), None)
+    if relation is None:
+        answered = listed(one.name for one in predictor.relations)
+        found = f"check {quoted(check['name'])}: the model answers {answered}, not {check['relation']!r}"
+        raise EvaluationError(f"{found}; check what it was trained on")
     records = load_records(check["source"], data_dir=cell.data_dir)
-    relation = next(r for r in predictor.relations if r.name == check["relation"])
-    gold = [record.values[check["relation"]] for record in records]
+    if not all(relation.name in record.values for record in records):
+        found = f"{check['source']}: has no ratings of {relation.name!r}, which it is to check"
+        raise EvaluationError(f"{found}; name another file or corpus")
+    gold = [record.values[relation.name] for record in records]
     answers: Any = predictor.score([record.texts for record in records], relation=relation.name)[
         relation.name
     ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from likewise.data.filecache import file_digest
+from likewise.errors import EvaluationError, Problem, RecipeError
 from likewise.evaluation.suites import suite_files
 from likewise.experiments.cell import Cell
 from likewise.experiments.parts import one_by_one, only, task_sets, with_fold
@@ -15,8 +16,10 @@ from likewise.experiments.related import Arrays, RelatedReport, relate
 from likewise.experiments.rows import ResultRow, make_row, whole
 from likewise.experiments.schema import Experiment, Setting, Start
 from likewise.experiments.summary import ExperimentResult
+from likewise.recipes.contents import digest_files, recipe_files, source_files
 from likewise.recipes.reading import named_document, recipe_from
 from likewise.schema.recipe import Recipe
+from likewise.wording import listed, quoted
 
 Read = Callable[[Cell], dict[str, Any]]
 
@@ -43,6 +46,8 @@ class ExperimentPlan:
         self._plan = plan
         self._device, self._precision, self._data_dir = device, precision, data_dir
         self._grid: list[dict[str, Any]] = []
+        # What files hold, read once: many cells read the same ones.
+        self._digests: dict[Path, str] = {}
         # Read once: a recipe that somebody edits during a long run must not change what its cells are called.
         names = {setting.recipe or plan.recipe for setting in plan.setting}
         self._documents = {name: named_document(name) for name in names}
@@ -63,9 +68,22 @@ class ExperimentPlan:
         document, where = self._documents[setting.recipe or self._plan.recipe]
         changes = {**self._plan.base, **start.set, **setting.set, **point, "seed": seed}
         recipe = recipe_from(copy.deepcopy(document), where, overrides=changes)
+        if setting.stages != 0:
+            self._refuse_unknown_checks(recipe)
         if setting.stages:
             recipe = recipe.model_copy(update={"stage": recipe.stage[: setting.stages]})
         return recipe
+
+    def _refuse_unknown_checks(self, recipe: Recipe) -> None:
+        """Stop before anything is trained at a check that asks for a relation that no model will have."""
+        known = listed(recipe.relation)
+        unknown = [
+            Problem(f"check.{number}.relation", f"{quoted(check.relation)} is not one of {known}")
+            for number, check in enumerate(self._plan.check)
+            if check.relation not in recipe.relation
+        ]
+        if unknown:
+            raise RecipeError(unknown)
 
     def _cells(
         self,
@@ -105,20 +123,24 @@ class ExperimentPlan:
                 self._data_dir,
                 raw=setting.stages == 0,
                 add=None if setting.add is None else setting.add.model_dump(exclude_defaults=True),
-                content=self._content(one),
+                **self._content(one),
             )
             for part, one in parts.items()
         ]
 
-    def _content(self, recipe: Recipe) -> dict[str, str]:
-        """What the files hold that a cell reads: its data, its suite, what it is checked on."""
-        sources = [source for stage in recipe.stage for source in stage.sources()]
-        sources += [
-            self._plan.suite,
-            *suite_files(self._plan.suite),
-            *(one.source for one in self._plan.check),
-        ]
-        return {source: digest for source in dict.fromkeys(sources) if (digest := file_digest(source))}
+    def _content(self, recipe: Recipe) -> dict[str, Any]:
+        """What the files hold that a cell reads: its encoder, its data, its suite, what it is checked on."""
+        suite = self._plan.suite
+        names = [suite, *suite_files(suite), *(one.source for one in self._plan.check)]
+        files = {**recipe_files(recipe, self._data_dir), **source_files(names, self._data_dir)}
+        plain, beside = {}, {}
+        for name, found in files.items():
+            if Path(name).is_file():
+                plain[name] = digest_files([Path(name)], self._digests)
+            else:
+                beside[name] = digest_files(found, self._digests)
+        everything = dict.fromkeys(str(file) for found in files.values() for file in found)
+        return {"content": plain, "beside": beside, "files": tuple(everything)}
 
     def _tried(self) -> list[tuple[Line, dict[str, Any], list[list[Cell]]]]:
         """Every grid point of the rows that have a choice, with its cells."""
@@ -163,7 +185,7 @@ class ExperimentPlan:
         """
         best: dict[tuple[str, str], float] = {}
         for line, point, runs in self._tried():
-            dev = [_mean([float(read(cell)["dev"]) for cell in run]) for run in runs]
+            dev = [_mean([_dev(cell, read(cell)) for cell in run]) for run in runs]
             mean = _mean(dev)
             start, setting = line.name
             tried = {"start": start, "setting": setting, "point": point, "dev": dev}
@@ -226,6 +248,16 @@ class ExperimentPlan:
             )
             found += relate(start.name, joint, single)
         return tuple(found)
+
+
+def _dev(cell: Cell, document: dict[str, Any]) -> float:
+    """The dev number that a grid point is chosen by."""
+    if document["dev"] is None:
+        raise EvaluationError(
+            f"{cell.setting} seed {cell.seed} {cell.overrides}: no evaluation on dev gave a number, so no "
+            "grid point can be chosen; give the last stage dev rows, or lower learning_rate"
+        )
+    return float(document["dev"])
 
 
 def _mean(values: Sequence[float]) -> float:

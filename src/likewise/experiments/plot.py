@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from likewise.disk import path_aside
 from likewise.errors import EvaluationError, MissingExtraError
 from likewise.evaluation.intervals import mean_interval
 
@@ -60,8 +61,8 @@ def load_pyplot() -> Any:
 
 def save(figure: Any, path: Path) -> None:
     """Write a figure, without the date: the same numbers give the same file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+    with path_aside(path, path.suffix) as aside:
+        figure.savefig(aside, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
     load_pyplot().close(figure)
 
 

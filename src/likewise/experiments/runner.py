@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from likewise.disk import BusyError
 from likewise.errors import EvaluationError, LikewiseError
-from likewise.experiments.cell import Cell, run_cell, take_former
+from likewise.experiments.cell import Cell, run_cell
+from likewise.experiments.cellfiles import DamagedCellError, read_arrays, read_cell
+from likewise.experiments.former import take_former
 from likewise.experiments.related import Arrays
 
 _WATCH_SECONDS = 1.0
+_BUSY = "another process trains this cell"
 
 
 class CellRunner:
@@ -46,16 +48,33 @@ class CellRunner:
             raise EvaluationError("\n".join([f"{len(failed)} of {len(distinct)} cells failed:", *failed]))
 
     def _is_there(self, cell: Cell) -> bool:
-        """Whether a cell is done, under its key or its former one; those that do not count are named."""
-        if self._file(cell.key).is_file() or take_former(cell, self._folder):
-            return True
-        former = self._file(cell.former_key)
-        if former.is_file():
-            self._tell(f"STALE {former.name}: a default of its recipe has changed since; it is trained again")
-        return False
+        """Whether a cell is done, under its key or a former one; those that do not count are named."""
+        if self._file(cell.key).is_file():
+            try:
+                read_cell(self._folder, cell.key)
+                return True
+            except DamagedCellError as error:
+                [problem] = error.problems
+                self._tell(f"DAMAGED {problem.source}: {problem.message}; it is trained again")
+                return False
+        why = take_former(cell, self._folder)
+        if why:
+            self._tell(f"STALE {why}; it is trained again")
+        return why == ""
 
     def _run_here(self, cells: Sequence[Cell]) -> Iterator[str]:
+        postponed: list[Cell] = []
+
+        def run_free(cell: Cell) -> Path | None:
+            try:
+                return run_cell(cell, self._folder, busy=_BUSY)
+            except BusyError:
+                postponed.append(cell)  # it may be done by the time that the others are
+                return None
+
         for cell in cells:
+            yield from self._finish(cell, partial(run_free, cell))
+        for cell in postponed:
             yield from self._finish(cell, partial(run_cell, cell, self._folder))
 
     def _run_beside(self, cells: Sequence[Cell]) -> Iterator[str]:
@@ -71,22 +90,31 @@ class CellRunner:
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def _finish(self, cell: Cell, result: Callable[[], Path]) -> Iterator[str]:
-        """Tell how a cell went; one that failed is named, and the others go on: they do not need it."""
+    def _finish(self, cell: Cell, result: Callable[[], Path | None]) -> Iterator[str]:
+        """Tell how a cell went; one that failed is named, and the others go on: they do not need it.
+
+        Nothing is told of one whose result is None: it was not run.
+        """
         try:
-            path = result()
+            done = result() is not None
+        except BrokenProcessPool as error:
+            raise EvaluationError(
+                "a process that trained a cell was ended from outside (killed, or out of memory); the cells "
+                "that are done are kept: run the same command again, with fewer --workers if memory is short"
+            ) from error
         except LikewiseError as error:
             line = f"{cell.setting} seed {cell.seed}: {error}"
             self._tell(f"FAILED {line}")
             yield line
             return
-        self._finished(cell, path)
+        if done:
+            self._finished(cell)
 
     def _file(self, key: str) -> Path:
         return self._folder / f"{key}.json"
 
-    def _finished(self, cell: Cell, path: Path) -> None:
-        found = json.loads(path.read_text(encoding="utf8"))
+    def _finished(self, cell: Cell) -> None:
+        found = self.read(cell)
         results = found.get("results", {})
         averages = {s: round(r["average"], 2) for s, r in results.items() if r["average"] is not None}
         dev = "–" if found["dev"] is None else f"{found['dev']:.4f}"
@@ -98,13 +126,11 @@ class CellRunner:
 
     def arrays(self, cell: Cell) -> Arrays:
         """The predictions a finished cell left, and their gold."""
-        with np.load(self._folder / f"{cell.key}.npz", allow_pickle=False) as file:
-            return dict(file.items())
+        return read_arrays(self._folder, cell.key)
 
     def read(self, cell: Cell) -> dict[str, Any]:
         """What a finished cell wrote."""
-        document: dict[str, Any] = json.loads(self._file(cell.key).read_text(encoding="utf8"))
-        return document
+        return read_cell(self._folder, cell.key)
 
 
 def end_with(parent: int) -> None:

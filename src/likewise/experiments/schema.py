@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from likewise.documents import read_toml, validate
+from likewise.documents import FileName, Seed, Title, read_toml, validate
 from likewise.errors import Problem, RecipeError
+from likewise.evaluation.metrics import METRICS
+
+# What a grid tries for one path: without a value it would have no point at all.
+_Values = Annotated[list[Any], Field(min_length=1)]
 
 
 class ExperimentPart(BaseModel):
     """Unknown keys are errors, values do not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Added(ExperimentPart):
@@ -30,10 +34,10 @@ class Added(ExperimentPart):
 class Setting(ExperimentPart):
     """One row of the table: a name and what it changes in the recipe."""
 
-    name: str
+    name: Title
     recipe: str | None = Field(default=None, description="another recipe than the experiment's")
     set: dict[str, Any] = Field(default_factory=dict, description="recipe path → value")
-    grid: dict[str, list[Any]] | None = Field(
+    grid: dict[str, _Values] | None = Field(
         default=None, description="its own grid instead of the experiment's"
     )
     stages: int | None = Field(
@@ -49,45 +53,53 @@ class Setting(ExperimentPart):
 class Start(ExperimentPart):
     """Where training starts from: every setting is run from every start."""
 
-    name: str
+    name: Title
     set: dict[str, Any] = Field(default_factory=dict, description="recipe path → value, usually encoder.…")
 
 
 class Check(ExperimentPart):
     """A further number per cell: the model's answer for a relation on some rated pairs."""
 
-    name: str
+    name: Title
     source: str
     relation: str
     metric: str = "accuracy"
+
+    @field_validator("metric")
+    @classmethod
+    def _known_metric(cls, metric: str) -> str:
+        if metric not in METRICS:
+            raise ValueError(f"it is not one of {', '.join(METRICS)}")
+        return metric
 
 
 class Experiment(ExperimentPart):
     """A whole experiment."""
 
-    name: str
+    name: FileName
     description: str = ""
     recipe: str
-    seeds: tuple[int, ...] = Field(default=(1, 2, 3), min_length=1)
+    seeds: tuple[Seed, ...] = Field(default=(1, 2, 3), min_length=1)
     relations: tuple[str, ...] = Field(
         default=(), description="those that each = 'relation' trains; all of the recipe's if empty"
     )
     base: dict[str, Any] = Field(default_factory=dict, description="recipe path → value, for every setting")
-    start: tuple[Start, ...] = (Start(name=""),)
+    start: tuple[Start, ...] = Field(default=(Start(name=""),), min_length=1)
     setting: tuple[Setting, ...] = Field(min_length=1)
-    grid: dict[str, list[Any]] = Field(
+    grid: dict[str, _Values] = Field(
         default_factory=dict, description="recipe path → values; best on dev wins"
     )
-    grid_seeds: tuple[int, ...] = Field(
+    grid_seeds: tuple[Seed, ...] = Field(
         default=(), description="seeds of the grid search; the first seed if empty"
     )
     folds: int | None = Field(
         default=None,
         ge=2,
+        le=1000,
         description="the grid is chosen by the mean over so many folds of the training rows",
     )
     suite: str = "sts7"
-    sources: tuple[Literal["cosine", "head", "matcher"], ...] = ("cosine",)
+    sources: tuple[Literal["cosine", "head", "matcher"], ...] = Field(default=("cosine",), min_length=1)
     check: tuple[Check, ...] = ()
     baseline: str = Field(
         default="", description="setting that the others are tested against; the first if empty"
@@ -109,9 +121,32 @@ def read_experiment(path: Path) -> Experiment:
         raise RecipeError(
             [Problem(f"{path}: baseline", f"{experiment.baseline!r} is not one of {', '.join(names)}")]
         )
-    if problems := [*_subset_problems(experiment, str(path)), *_fold_problems(experiment, str(path))]:
+    where = str(path)
+    found = (_repeat_problems, _subset_problems, _fold_problems)
+    if problems := [problem for find in found for problem in find(experiment, where)]:
         raise RecipeError(problems)
     return experiment
+
+
+def _repeat_problems(experiment: Experiment, where: str) -> list[Problem]:
+    """Numbers that are named twice: the same training would be counted as two, and spread look smaller."""
+    named: list[tuple[str, list[Any]]] = [
+        ("seeds", list(experiment.seeds)),
+        ("grid_seeds", list(experiment.grid_seeds)),
+        ("sources", list(experiment.sources)),
+        ("start", [start.name for start in experiment.start]),
+        ("check", [check.name for check in experiment.check]),
+    ]
+    named += [(f"grid.{key}", values) for key, values in experiment.grid.items()]
+    for number, setting in enumerate(experiment.setting):
+        named += [(f"setting.{number}.grid.{key}", values) for key, values in (setting.grid or {}).items()]
+    problems = []
+    for key, values in named:
+        twice = [value for place, value in enumerate(values) if value in values[:place]]
+        if twice:
+            found = f"{twice[0]!r} stands there twice, and would be counted twice"
+            problems.append(Problem(f"{where}: {key}", found, "name each once"))
+    return problems
 
 
 def _fold_problems(experiment: Experiment, where: str) -> list[Problem]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from likewise.data.catalogue import find_corpus
-from likewise.data.opened import Stamp, stamp
+from likewise.data.filecache import content_digests
 from likewise.encoders.resolve import resolve
 from likewise.encoders.sentence import load_encoder, with_prompt, without_normalisation
 from likewise.errors import LikewiseError, Problem, RecipeError
@@ -181,14 +181,10 @@ def _word_encoder(
     return average_encoder(vectors, words=words, train_vectors=spec.train_vectors, seed=seed, device=device)
 
 
-def encoder_files(spec: EncoderSpec) -> dict[str, Stamp]:
-    """The files an encoder is made from, each with its size and time; none if it lies on the hub."""
-    if spec.kind == "vectors":
-        return {spec.vectors: stamp(spec.vectors)} if Path(spec.vectors).is_file() else {}
-    place = Path(resolve(spec.name)) if spec.kind == "pretrained" else Path()
-    if spec.kind != "pretrained" or not place.is_dir():
-        return {}
-    return {str(path): stamp(path) for path in sorted(place.rglob("*")) if path.is_file()}
+def encoder_digests(spec: EncoderSpec) -> dict[str, str]:
+    """The files an encoder is made from, each with a hash of what it holds; none if it lies on the hub."""
+    name = resolve(spec.name) if spec.kind == "pretrained" else spec.vectors
+    return content_digests(Path(name)) if name else {}
 
 
 def build_settings(

@@ -23,6 +23,8 @@ class RunContext:
     trackers: tuple[str, ...] = ()
     tables: Mapping[str, object] = field(default_factory=dict)
     encoder: TextFunction | None = None
+    # Files beside those that the recipe names, such as the recipe's own: no output may touch them.
+    inputs: tuple[str, ...] = ()
     # Where finished stages over a frozen encoder are kept, for runs that begin with the same ones.
     kept_stages: Path | None = None
     tell: Callable[[str], None] = lambda line: None

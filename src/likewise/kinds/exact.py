@@ -11,9 +11,9 @@ model there is. The heads are the ordinary ones, so the folder, its scores and i
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from likewise import ranks
-from likewise.data import write_json_aside
+from likewise.disk import make_folder, saying_why
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.vectors import encode_texts
 from likewise.errors import UsageError
@@ -31,9 +30,8 @@ from likewise.kinds.pair_steps import RatedPairs
 from likewise.methods.pairs import Objective, PairModel
 from likewise.records import Record
 from likewise.training.callbacks import Evaluate
-from likewise.training.checkpoints import save_weights
 from likewise.training.settings import FitSettings
-from likewise.training.state import FitEvent, FitReport, finished_report
+from likewise.training.state import FitEvent, FitReport, finish, finished_report
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 SOLVED = {("scalar", "mse"), ("classes", "cross_entropy")}
@@ -54,7 +52,8 @@ def fit_exact(
     emit: Callable[[FitEvent], None] = lambda event: None,
 ) -> FitReport:
     """Solve every head for every strength, keep per objective the strength that dev likes best."""
-    run.mkdir(parents=True, exist_ok=True)
+    with saying_why(run):
+        make_folder(run)
     if resume and (done := finished_report(model, run)):
         return done
     for objective in model.objectives:
@@ -78,13 +77,11 @@ def fit_exact(
             tried.append((values[metric], strength))
             history.append({"step": float(len(history) + 1), "strength": strength, **values})
             emit(FitEvent("evaluate", number * len(STRENGTHS) + len(tried), total, values))
-        best, strength = max(tried)
+        # A dev number that is none never wins.
+        best, strength = max(tried, key=lambda one: (math.isfinite(one[0]), one))
         solve(model, strength)
     report = FitReport(0, len(records), time.monotonic() - started, 0, best if evaluate else None, history)
-    if ranks.is_first():
-        save_weights(model, run / "final.safetensors")
-        write_json_aside(run / "done.json", asdict(report))
-    ranks.wait()
+    finish(model, run, report)
     return report
 
 

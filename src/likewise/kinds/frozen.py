@@ -36,7 +36,7 @@ from likewise.kinds.base import (
     by_seed,
     stage_report,
 )
-from likewise.kinds.building import encoder_files
+from likewise.kinds.building import encoder_digests
 from likewise.kinds.devscore import Measured, check_dev, set_numbers, with_score
 from likewise.kinds.leaks import LeakFilter, SideFilter
 from likewise.kinds.pairs import settle_cosines
@@ -362,7 +362,7 @@ def _begin(job: Job[Any], open_encoder: Callable[[], SentenceTransformer]) -> Fr
         return identify(open_encoder(), precision=precision)
 
     def open_cache() -> EmbeddingCache:
-        files = None if job.context.encoder is not None else encoder_files(spec)
+        files = None if job.context.encoder is not None else encoder_digests(spec)
         key = [spec.model_dump(mode="json"), files, precision, versions()]
         identity = remembered_identity(key, find) if files else find()
         return EmbeddingCache(open_encoder, identity, name=spec.name, precision=precision)

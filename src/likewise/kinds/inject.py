@@ -211,8 +211,9 @@ def _linked(stage: InjectStage, pairs: Sequence[LinkedPair], context: RunContext
     encoder = load_encoder(stage.aligner, device=context.device)
     spans = phraser(stage.phraser, context.tell)
     key = _key(pairs, identify(encoder).fingerprint, spans.name)
-    if file := _LINKS.find(key):
-        return list(read_links(file))
+    kept = _kept_links(key, len(pairs), context)
+    if kept is not None:
+        return kept
     by = f"likewise {versions()['likewise']}, {stage.aligner}"
     context.tell(f"  aligning {len(pairs):,} pairs by {stage.aligner}, spans by {spans.name}")
     done = 0
@@ -223,7 +224,23 @@ def _linked(stage: InjectStage, pairs: Sequence[LinkedPair], context: RunContext
         context.emit(FitEvent("align", done, len(pairs)))
 
     found = list(link_pairs(pairs, spans, Aligner(encoder), by=by, progress=progress))
-    _LINKS.write(key, partial(_write_links, found))
+    _LINKS.write(key, partial(_write_links, found), optional=True)
+    return found
+
+
+def _kept_links(key: str, count: int, context: RunContext) -> list[LinkedPair] | None:
+    """Links that were found before; None if there are none, or if their file is damaged."""
+    file = _LINKS.find(key)
+    if file is None:
+        return None
+    try:
+        found = list(read_links(file))
+    except (DataError, OSError, EOFError) as error:
+        context.tell(f"  {file} cannot be read ({error}): the pairs are aligned again")
+        return None
+    if len(found) != count:
+        context.tell(f"  {file} holds {len(found):,} of {count:,} pairs: they are aligned again")
+        return None
     return found
 
 

@@ -14,8 +14,9 @@ from likewise.data.parallel.reading import ReadReport
 from likewise.data.reading import find_named_corpus
 from likewise.data.splits import fold_rows, split_rows
 from likewise.errors import DataError
+from likewise.files import is_there
 from likewise.kinds.base import DevSet, Job, Shared, StageData
-from likewise.kinds.leaks import LeakFilter, SideFilter
+from likewise.kinds.leaks import Entries, LeakFilter, SideFilter
 from likewise.kinds.sources import load_source
 from likewise.records import Record
 from likewise.schema.frozen import ParallelSpec
@@ -66,6 +67,7 @@ def read_rated(job: Job[Any], wanted: RatedSpec, notes: list[str]) -> tuple[Rate
     train = [(spec, _rows(job, wanted, spec, notes)) for spec in wanted.data]
     dev = [(spec, _rows(job, wanted, spec, notes)) for spec in wanted.dev] if wanted.fold is None else []
     train, dev = wanted.leaks.filter(train, dev, notes)
+    notes += _trained_dev(train, dev)
     records = [record for _, part in train for record in part]
     if not records and not wanted.parallel:
         raise DataError(f"stage {job.number}: no training pairs are left")
@@ -80,6 +82,32 @@ def read_rated(job: Job[Any], wanted: RatedSpec, notes: list[str]) -> tuple[Rate
     if not sets and records and wanted.share:
         rows, sets = _split(job, wanted, rows, notes)
     return rows, sets
+
+
+def _trained_dev(train: Entries, dev: Entries) -> Iterator[str]:
+    """A line for each dev set that is training data: by its file, or by most of its rows."""
+    if not dev:
+        return
+    known = {(record.texts, tuple(record.values.items())) for _, part in train for record in part}
+    files = {_place(spec.source) for spec, _ in train}
+    for spec, part in dev:
+        shared = sum((record.texts, tuple(record.values.items())) in known for record in part)
+        if not part or shared * 2 < len(part):
+            continue
+        name = short_name(spec.source)
+        same = _place(spec.source) in files
+        found = (
+            f"dev and training rows are the same file ({name})"
+            if same
+            else f"{shared:,} of {len(part):,} dev rows ({name}) are training rows too"
+        )
+        told = "the dev score tells what was remembered, not what was learnt"
+        yield f"{found}: {told}; name another file as dev, or leave dev out and a part is split off"
+
+
+def _place(source: str) -> str:
+    """A source by its place: one file has one, however its path is written."""
+    return str(Path(source).resolve()) if is_there(source) else source
 
 
 def rated_data(job: Job[Any], rows: RatedRows, dev: tuple[DevSet, ...], notes: list[str]) -> StageData:

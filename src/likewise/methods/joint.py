@@ -26,9 +26,12 @@ from torch.nn import functional
 
 from likewise import ranks
 from likewise.data.batching import token_budget_batches
-from likewise.encoders.resolve import resolve
-from likewise.encoders.sentence import autocast_settings, loading, readable_length, refuse_pickles
+from likewise.encoders.opening import open_network
+from likewise.encoders.reading import DAMAGED, loading
+from likewise.encoders.resolve import local_folder
+from likewise.encoders.sentence import autocast_settings, readable_length
 from likewise.encoders.vectors import DEFAULT_BUDGET
+from likewise.encoders.weights import check_finite, check_size, judge
 from likewise.errors import ModelError
 from likewise.records import Relation
 
@@ -48,6 +51,8 @@ class JointModel(nn.Module):
         self.encoder: Any = encoder
         self.tokenizer, self.relation = tokenizer, relation
         self.texts, self.max_length = texts, max_length
+        # Names of the head's tensors that no checkpoint held and training has yet to fill.
+        self.begun: frozenset[str] = frozenset()
         self.centre: Tensor
         self.spread: Tensor
         self.register_buffer("centre", torch.zeros(()))
@@ -129,11 +134,21 @@ class JointModel(nn.Module):
         for batch in token_budget_batches(lengths, budget=token_budget):
             padded = {name: x.to(self.device) for name, x in self.batch([inputs[i] for i in batch]).items()}
             with torch.autocast(**autocast_settings(precision, str(self.device))):
-                logits = self.encoder(**padded).logits.float()
+                logits = self._logits(padded)
             found[batch] = (logits * self.spread + self.centre).cpu().numpy()
             if progress is not None:
                 progress(len(batch))
         return found
+
+    def _logits(self, inputs: dict[str, Tensor]) -> Tensor:
+        """Outputs of a batch; a piece that the network lacks means that the tokenizer is another model's."""
+        try:
+            logits: Tensor = self.encoder(**inputs).logits.float()
+        except IndexError as error:
+            raise ModelError(
+                f"the model's tokenizer gives pieces that its network does not have ({error}); {DAMAGED}"
+            ) from error
+        return logits
 
 
 @contextmanager
@@ -160,9 +175,9 @@ def load_joint(
     """A checkpoint as a joint encoder; a head for the relation is begun unless the checkpoint has one."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    where = resolve(name)
-    if os.path.isdir(where):
-        refuse_pickles(Path(where))
+    where = local_folder(name)
+    part = open_network(where)
+    check_size(part.folder, part.weights)
     outputs = 1 if relation.kind == "graded" else len(relation.labels)
     labels = relation.labels or (relation.name,)
     options: dict[str, Any] = {
@@ -171,11 +186,18 @@ def load_joint(
         "label2id": {label: number for number, label in enumerate(labels)},
         "use_safetensors": True,
         "ignore_mismatched_sizes": True,  # a head for other labels is begun anew
+        "output_loading_info": True,
         "trust_remote_code": False,
+        "local_files_only": True,
     }
-    tokenizer = loading(where, lambda: AutoTokenizer.from_pretrained(where, trust_remote_code=False))
+    safe = {"trust_remote_code": False, "local_files_only": True}
+    tokenizer = loading(where, lambda: AutoTokenizer.from_pretrained(where, **safe))
     with _without_report():
-        network = loading(where, lambda: AutoModelForSequenceClassification.from_pretrained(where, **options))
+        network, info = loading(
+            where, lambda: AutoModelForSequenceClassification.from_pretrained(where, **options)
+        )
+    begun = judge(network, info, where, head=True)
+    check_finite(network.state_dict(), where)
     if tokenizer.pad_token is None:
         raise ModelError(f"{where}: its tokenizer cannot pad texts; choose another checkpoint")
     max_length = readable_length(max_length, network)
@@ -184,4 +206,13 @@ def load_joint(
         network.config.sentence_transformers = dict(_PLAIN_OUTPUT)
         network.config.problem_type = "regression"  # transformers' pipelines leave the number as it is
     model = JointModel(network.float(), tokenizer, relation, texts=texts, max_length=max_length)
-    return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    model.begun = frozenset(begun)
+    model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    loading(where, lambda: _check_output(model, where))
+    return model
+
+
+def _check_output(model: JointModel, where: Path) -> None:
+    """Read one word: a network that cannot, or that says no finite number, is refused now."""
+    if not np.isfinite(model.outputs([("a",) * model.texts])).all():
+        raise ModelError(f"{where}: the output for a word is not finite; {DAMAGED}")

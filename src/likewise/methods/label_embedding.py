@@ -36,6 +36,7 @@ from torch.nn import functional
 from likewise import ranks
 from likewise.encoders.sentence import embedding_width
 from likewise.errors import UsageError
+from likewise.heads import parameter_name
 from likewise.matchers import make_matcher
 from likewise.records import Relation
 
@@ -92,10 +93,10 @@ class LabelModel(nn.Module):
             kept = {name: head for name, head in self.heads.items() if isinstance(head, nn.Linear)}
             self.heads = nn.ModuleDict(
                 {
-                    task.name: kept[task.name]
-                    if task.name in kept and kept[task.name].out_features == len(task.labels)
+                    key: kept[key]
+                    if key in kept and kept[key].out_features == len(task.labels)
                     else nn.Linear(width, len(task.labels)).to(self.encoder.device)
-                    for task in tasks
+                    for key, task in ((parameter_name(one.name), one) for one in tasks)
                 }
             )
 
@@ -141,7 +142,7 @@ class LabelModel(nn.Module):
     def scores(self, task: str, x: Tensor, y: Tensor | None) -> Tensor:
         """Scores of texts for the labels of a task, B×C."""
         if self.matcher is None:
-            found: Tensor = self.heads[task](x)
+            found: Tensor = self.heads[parameter_name(task)](x)
         else:
             found = self.matcher(x, y)
         return found
@@ -174,7 +175,8 @@ class LabelModel(nn.Module):
         loss = self.weights[task] * label_loss(self.loss, scores, targets)
         loss = loss * ranks.weight_of(0 if idle else len(targets), loss.detach())
         # Processes that train side by side expect a gradient, if only zero, for every head.
-        others = [p.sum() for name, head in self.heads.items() if name != task for p in head.parameters()]
+        own = parameter_name(task)
+        others = [p.sum() for name, head in self.heads.items() if name != own for p in head.parameters()]
         return {"loss": loss + 0.0 * torch.stack(others).sum() if others else loss}
 
 

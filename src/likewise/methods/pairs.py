@@ -30,7 +30,16 @@ from torch.nn import functional
 from likewise import ranks
 from likewise.encoders.sentence import embedding_width
 from likewise.errors import ModelError, UsageError
-from likewise.heads import PLAIN, ContrastHead, CosineHead, Head, Layers, UnitSpread, make_head
+from likewise.heads import (
+    PLAIN,
+    ContrastHead,
+    CosineHead,
+    Head,
+    Layers,
+    UnitSpread,
+    make_head,
+    parameter_name,
+)
 from likewise.losses import LOSSES, Loss, anchored, make_loss
 from likewise.methods.described import DEFAULT_MATCHER, DESCRIBED, DescribedHead, check_description
 from likewise.methods.multilingual import FrozenPart
@@ -72,12 +81,12 @@ class Objective:
         """Name of the head's parameters; objectives with equal keys share one head, all described ones do."""
         if self.head == DESCRIBED:
             return f"{DESCRIBED}:{self.matcher}:{'+'.join(self.features)}"
-        return self.target_key
+        return parameter_name(self.target_key)
 
     @property
     def balance_key(self) -> str:
-        """Name of the objective's learnt weight; parameter names cannot hold dots."""
-        return f"{self.target_key}:{self.loss}".replace(".", "·")
+        """Name of the objective's learnt weight."""
+        return parameter_name(f"{self.target_key}:{self.loss}")
 
     @property
     def features(self) -> tuple[str, ...]:

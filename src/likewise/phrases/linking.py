@@ -7,9 +7,10 @@ from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from likewise.data.links import Link, LinkedPair, Span, refuse_crossing
-from likewise.errors import DataError, Problem
+from likewise.errors import DataError, Problem, UsageError
 from likewise.phrases.aligner import MAX_WORDS, Aligner
 from likewise.phrases.spans import Phraser, Phrases, given
+from likewise.wording import quoted
 
 # Pairs that are looked at together: each of their distinct texts is encoded once.
 WINDOW = 128
@@ -103,7 +104,7 @@ def phrased(pairs: Iterable[Asked], phraser: Phraser) -> Iterator[list[Phrased]]
     """Pairs with their phrases, as many at once as the word budget holds, one at least."""
     for group in cut(pairs, WINDOW):
         texts = list(dict.fromkeys(text for asked in group for text in asked[:2]))
-        found = dict(zip(texts, phraser(texts), strict=True))
+        found = dict(zip(texts, _checked(phraser(texts), len(texts)), strict=True))
         window: list[Phrased] = []
         held = 0
         for asked in group:
@@ -116,6 +117,14 @@ def phrased(pairs: Iterable[Asked], phraser: Phraser) -> Iterator[list[Phrased]]
             window.append((asked, a, b))
             held += words
         yield window
+
+
+def _checked(found: Iterable[Phrases], texts: int) -> list[Phrases]:
+    """What a function of the caller's own found, if it is what such a function finds."""
+    known = list(found) if isinstance(found, Iterable) else []
+    if len(known) == texts and all(isinstance(one, Phrases) for one in known):
+        return known
+    raise UsageError(f"phrases: the function gave {quoted(found, most=80)}, expected Phrases for every text")
 
 
 def cut(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.data.links import Span
 from likewise.encoders.resolve import local_model
 from likewise.errors import DataError, ModelError, Problem, UsageError
+from likewise.files import is_there
 from likewise.phrases.chunking import RuleChunker
 from likewise.phrases.spans import Phraser, Phrases, uncrossed
 
@@ -124,8 +125,8 @@ def _folder(name: str) -> Path:
         if found is None:
             raise UsageError(f"phrases 'spacy': no model was found; {REMEDY}, or ask for 'rules'")
         return found
-    folder = Path(name).expanduser()
-    if folder.is_dir():
+    folder = Path(os.path.expanduser(name))
+    if is_there(folder) and folder.is_dir():
         if _is_pipeline(folder):
             return folder
         raise ModelError(f"{folder}: is not a spaCy pipeline (no config.cfg and meta.json); {REMEDY}")

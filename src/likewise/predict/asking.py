@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, overload
 from torch import nn
 
 from likewise.answering import Answering, Answers, Classes, Progress, Rows, Scores, Vectors, find_relation
+from likewise.arguments import listed_names, listed_texts, require_function, require_text
 from likewise.encoders.inputs import check_texts
 from likewise.errors import UsageError
+from likewise.files import is_there
 from likewise.records import Relation
 
 if TYPE_CHECKING:
@@ -51,10 +53,11 @@ class Answerer(Answering):
         A model of single texts is given those instead; `text_a` then names their column. `source` asks for
         `cosine` or `head` where a model has both.
         """
+        for name, value in (("source", source), ("text_a", text_a), ("text_b", text_b)):
+            require_text(value, name)
+        require_function(progress, "progress")
+        names = listed_names(relation, "relation") or [r.name for r in self.relations]
         rows = self._rows(pairs, text_a, text_b)
-        names = (
-            [relation] if isinstance(relation, str) else list(relation or [r.name for r in self.relations])
-        )
         return Scores(self._answer_all(rows, names, source, progress))
 
     def _answer_all(
@@ -89,8 +92,9 @@ class Answerer(Answering):
 
         `labels` may say each label in several ways: {"praise": ["praise", "a kind word"]}.
         """
+        require_text(task, "task")
         asked = self.wanted(task, labels)
-        many = [texts] if isinstance(texts, str) else list(texts)
+        many = listed_texts(texts, "texts")
         check_texts(many)
         found = self.answer([(text,) for text in many], asked, progress=progress)
         if found.probabilities is None:
@@ -117,7 +121,7 @@ class Answerer(Answering):
     def encode(self, texts: str | Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """Vectors of texts, N×d (d alone for one string); the same as SentenceTransformer gives."""
         embedding = self.embedding()
-        many = [texts] if isinstance(texts, str) else list(texts)
+        many = listed_texts(texts, "texts")
         check_texts(many)
         vectors = embedding.encode(many, progress=progress)
         return vectors[0] if isinstance(texts, str) else vectors
@@ -156,6 +160,10 @@ class Answerer(Answering):
         from likewise.explain.explainer import Explainer
         from likewise.phrases.linking import Asked
 
+        for name, value in (("relation", relation), ("text_a", text_a), ("text_b", text_b)):
+            require_text(value, name)
+        if not callable(phrases):
+            require_text(phrases, "phrases", optional=False)
         self.embedding().states("give likewise.load another `model`")
         rows = [(a, b)] if isinstance(b, str) else as_pairs(a, text_a=text_a, text_b=text_b)
         check_texts([text for pair in rows for text in pair], name=place_in_pairs)
@@ -198,7 +206,7 @@ def as_texts(texts: Any, *, text: str | None = None) -> list[str]:
 
 
 def _is_file(text: str) -> bool:
-    return len(text) < 256 and Path(text).exists()
+    return is_there(text)
 
 
 def place_in_pairs(index: int) -> str:

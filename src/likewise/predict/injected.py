@@ -10,7 +10,9 @@ from typing import Any
 
 from safetensors.torch import save_file
 
+from likewise.encoders.resolve import local_folder
 from likewise.encoders.sentence import load_encoder
+from likewise.encoders.weights import read_tensors
 from likewise.methods.pairs import PairModel
 from likewise.methods.paraphrase import InjectionModel
 from likewise.predict.families import Family, Running
@@ -33,6 +35,9 @@ class InjectedFamily(Family[Any]):
         self, name: str | os.PathLike[str], document: Mapping[str, Any] | None, running: Running
     ) -> PairModel:
         """The encoder, answering by its cosine."""
+        heads = local_folder(name) / "likewise" / "injection.safetensors"
+        if os.path.lexists(heads):
+            read_tensors(heads)
         return raw_model(load_encoder(name, device=running.device))
 
     def answerer(

@@ -11,14 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.answering import COSINE, HEAD, Answers, Limits, Progress, Rows, find_relation
+from likewise.encoders.manifest import DOCUMENT
+from likewise.encoders.reading import DAMAGED
+from likewise.encoders.resolve import local_folder
+from likewise.encoders.rules import Rules, among, check_keys, size
 from likewise.encoders.vectors import DEFAULT_BUDGET
-from likewise.errors import UsageError
+from likewise.errors import ModelError, UsageError
+from likewise.folders import read_relation, reading
 from likewise.methods.joint import JointModel, load_joint
 from likewise.predict.asking import Answerer
 from likewise.predict.families import Family, Running
 from likewise.predict.pairs import label_probabilities
 from likewise.records import Relation
 from likewise.store.card import CardParts, pair_example, python_example, relations_table, text_example
+
+_JOINT: Rules = {"texts": among(1, 2), "max_length": size}
 
 
 class JointPredictor(Answerer):
@@ -107,8 +114,19 @@ class JointFamily(Family[JointModel]):
         """A folder that holds a joint encoder and its head."""
         if document is None:
             raise UsageError(f"{name} has no head for a relation: fine-tune it (likewise train finetune)")
-        relation = Relation.from_dict(document["relations"][0])
-        return load_joint(name, relation, device=running.device, **document["joint"]).eval()
+        path = local_folder(name) / DOCUMENT
+        check_keys(document.get("joint"), _JOINT, path, inside="joint")
+        with reading(path):
+            (entry,) = document["relations"]
+        relation = read_relation(entry, path)
+        model = load_joint(name, relation, device=running.device, **document["joint"])
+        if model.begun:
+            names = ", ".join(sorted(model.begun)[:3])
+            raise ModelError(
+                f"{path.parents[1]}: the weights of its head ({names}) are missing, or are not made for "
+                f"{relation.scale[:60]}; {DAMAGED}"
+            )
+        return model.eval()
 
     def answerer(self, model: JointModel, about: Mapping[str, Any], running: Running) -> JointPredictor:
         """A JointPredictor."""

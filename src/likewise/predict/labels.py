@@ -14,15 +14,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from likewise.answering import MATCHER, Answers, Limits, Probabilities, Progress, Rows, label_answers
-from likewise.encoders.resolve import resolve
+from likewise.encoders.manifest import DOCUMENT
+from likewise.encoders.resolve import local_folder
+from likewise.encoders.rules import Rules, among, check_keys, map_of, number, or_null, size
 from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding, encode_texts
-from likewise.errors import ModelError, UsageError
-from likewise.methods.label_embedding import LabelModel, label_vectors, shorten
+from likewise.encoders.weights import check_names, read_tensors
+from likewise.errors import UsageError
+from likewise.folders import read_relation, reading
+from likewise.matchers import MATCHERS
+from likewise.methods.label_embedding import ONE_HOT, LabelModel, label_vectors, shorten
 from likewise.methods.label_texts import find_label_faults
 from likewise.predict.asking import Answerer, Labels
 from likewise.predict.embedding import EncoderEmbedding
@@ -34,6 +38,12 @@ from likewise.store.card import CardParts, relations_table, text_example
 from likewise.store.encoder import encoder_to_dict, plain, save_encoder
 
 _log = logging.getLogger("likewise")
+_OPTIONS: Rules = {
+    "matcher": among(*MATCHERS, ONE_HOT),
+    "loss": among("softmax", "bce", "positive"),
+    **dict.fromkeys(("hidden", "max_words"), or_null(size)),
+    "weights": or_null(map_of(number)),
+}
 
 
 class Classifier(Answerer):
@@ -142,7 +152,7 @@ class Classifier(Answerer):
             return self.model.task(task)
         if not self.model.reads_labels:
             raise UsageError("this model has a fixed layer per task and cannot read labels; name a task")
-        made = new_task("labels", labels or ())
+        made = new_task("labels", () if labels is None else labels)
         if made not in self._readable:
             check_labels(self.model, made, place="labels", tell=_log.warning)
             self._readable.add(made)
@@ -188,20 +198,18 @@ class LabelsFamily(Family[LabelModel]):
         """A folder's model, or any encoder as one that compares texts and labels by the cosine, untaught."""
         if document is None:
             return LabelModel(load_encoder(name, device=running.device), (), matcher="cosine").eval()
-        own = Path(resolve(name)) / "likewise"
-        beside = own / "label_encoder"
-        labels = load_encoder(beside, device=running.device) if beside.is_dir() else None
-        tasks = [Relation.from_dict(entry) for entry in document["relations"]]
-        try:
-            model = LabelModel(
-                load_encoder(name, device=running.device), tasks, label_encoder=labels, **document["labels"]
-            )
-            model.load_matching(load_file(own / "matcher.safetensors", device=str(model.encoder.device)))
-        except (OSError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise ModelError(
-                f"{own}: the matcher cannot be loaded ({reason}); copy or train it again"
-            ) from error
+        path = local_folder(name) / DOCUMENT
+        check_keys(document.get("labels"), _OPTIONS, path, inside="labels")
+        tasks = [read_relation(entry, path) for entry in document.get("relations", [])]
+        encoder = load_encoder(name, device=running.device)
+        beside = path.parent / "label_encoder"
+        labels = load_encoder(beside, device=running.device) if os.path.lexists(beside) else None
+        with reading(path):
+            model = LabelModel(encoder, tasks, label_encoder=labels, **document["labels"])
+        file = path.parent / "matcher.safetensors"
+        state = read_tensors(file, device=str(model.encoder.device))
+        check_names(model.matching_state(), {key: tuple(value.shape) for key, value in state.items()}, file)
+        model.load_matching(state)
         return model.eval()
 
     def answerer(self, model: LabelModel, about: Mapping[str, Any], running: Running) -> Classifier:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from likewise.arguments import require_device, require_function, require_path, require_text
+from likewise.encoders.manifest import DOCUMENT
+from likewise.encoders.reading import loading
 from likewise.encoders.vectors import DEFAULT_BUDGET
 from likewise.errors import ModelError
-from likewise.folders import document_of
+from likewise.folders import document_of, texts_of_document
 from likewise.predict.asking import Answerer
 from likewise.predict.families import Family, Running, family_called, family_of_document
-from likewise.registry import texts_of_rows
 
 if TYPE_CHECKING:
     from likewise.encoders.external import TextFunction
@@ -32,6 +35,8 @@ def load(
 
     A model that was grown on a function from texts to vectors is given it again as `encoder`.
     """
+    _check_call(model, device, precision)
+    require_function(encoder, "encoder")
     document = document_of(model)
     running = Running(device, precision, token_budget, encoder)
     return _opened(model, family_of_document(document, model), document, running)
@@ -48,11 +53,12 @@ def load_classifier(
 
     A model of pairs, or of numbers, is refused.
     """
+    _check_call(model, device, precision)
     document = document_of(model)
     running = Running(device, precision, token_budget)
     if document is None or not document.get("relations"):
         return _opened(model, family_called(_CLASSIFYING), None, running)
-    if texts_of_rows(document) != 1:
+    if texts_of_document(document, Path(model) / DOCUMENT) != 1:
         raise ModelError(
             f"{os.fspath(model)} answers pairs of texts and has no matcher for labels; "
             "train one on labelled texts (docs/methods/label_embedding.md), or score pairs with it"
@@ -62,9 +68,15 @@ def load_classifier(
     return loaded
 
 
+def _check_call(model: object, device: object, precision: object) -> None:
+    require_path(model, "model")
+    require_device(device)
+    require_text(precision, "precision", optional=False)
+
+
 def _opened(
     model: str | os.PathLike[str], family: Family[Any], document: Mapping[str, Any] | None, running: Running
 ) -> Answerer:
-    loaded = family.load(model, document, running)
+    loaded = loading(model, lambda: family.load(model, document, running))
     about = {**({"raw": True} if document is None else document), "name": os.fspath(model)}
     return family.answerer(loaded, about, running)

@@ -10,16 +10,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 
+from likewise.adapters import ACTIVATIONS as ADAPTER_ACTIVATIONS
 from likewise.answering import COSINE, Answers, Limits, Numbers, Probabilities, Progress, Rows, plain_cosine
-from likewise.encoders.resolve import resolve
+from likewise.encoders.manifest import DOCUMENT
+from likewise.encoders.reading import DAMAGED
+from likewise.encoders.resolve import local_folder
+from likewise.encoders.rules import (
+    Nested,
+    Rules,
+    among,
+    check_keys,
+    flag,
+    list_of,
+    map_of,
+    number,
+    or_null,
+    size,
+    word,
+)
 from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding
 from likewise.encoders.vocabulary import find_vocabulary
+from likewise.encoders.weights import check_names, read_tensors, refuse_names
 from likewise.errors import ModelError, UsageError
-from likewise.heads import Layers
+from likewise.folders import read_relation, reading
+from likewise.heads import ACTIVATIONS, HEADS, Layers
+from likewise.losses import LOSSES
+from likewise.matchers import MATCHERS
 from likewise.methods.described import DESCRIBED
 from likewise.methods.multilingual import FrozenPart
 from likewise.methods.pairs import Objective, PairModel, objective_source
@@ -27,7 +45,7 @@ from likewise.predict.asking import Answerer
 from likewise.predict.embedding import EncoderEmbedding
 from likewise.predict.families import Family, Running
 from likewise.records import Relation
-from likewise.store.card import CardParts, pair_example, relations_table
+from likewise.store.card import CardParts, as_code, pair_example, relations_table
 from likewise.store.encoder import (
     encoder_to_dict,
     load_grown_encoder,
@@ -196,8 +214,8 @@ class PairsFamily(Family[PairModel]):
         """A folder's model, or any encoder as a raw model that answers `similarity` by the cosine."""
         if document is None:
             return raw_model(load_encoder(name, device=running.device))
-        grown = running.encoder is not None or (Path(name) / "likewise" / "layers").is_dir()
-        where = Path(name) if grown else Path(resolve(name))
+        grown = running.encoder is not None or os.path.lexists(Path(name) / "likewise" / "layers")
+        where = Path(name) if grown else local_folder(name)
         encoder = (
             load_grown_encoder(where, document, running.encoder)
             if grown
@@ -230,17 +248,16 @@ class PairsFamily(Family[PairModel]):
 
 
 def _with_heads(encoder: SentenceTransformer, where: Path, document: Mapping[str, Any]) -> PairModel:
-    try:
-        objectives = [objective_from_dict(entry) for entry in document["objectives"]]
+    path, file = where / DOCUMENT, where / "likewise" / "heads.safetensors"
+    with reading(path):
+        objectives = [read_objective(entry, path) for entry in document["objectives"]]
         model = PairModel(with_saved_padding(encoder, document), objectives)
-        model.heads.load_state_dict(
-            load_file(where / "likewise" / "heads.safetensors", device=str(encoder.device))
-        )
-    except (OSError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ModelError(
-            f"{where}/likewise: heads cannot be loaded ({reason}); copy or train the model again"
-        ) from error
+        listed = [Relation.from_dict(entry) for entry in document["relations"]]
+    if listed != list(model.relations):
+        raise ModelError(f"{path}: its relations are not those of its objectives; {DAMAGED}")
+    state = read_tensors(file, device=str(encoder.device))
+    check_names(model.heads.state_dict(), {key: tuple(one.shape) for key, one in state.items()}, file)
+    model.heads.load_state_dict(state)
     return model.eval()
 
 
@@ -262,7 +279,9 @@ def check_description_words(
 def _how_it_loads(document: Mapping[str, Any]) -> str:
     if "encoder_function" in document:
         name = document["encoder_function"]["name"]
-        return f"Holds layers only: load it with the encoder `{name}`, likewise.load(folder, encoder=…)."
+        return (
+            f"Holds layers only: load it with the encoder {as_code(name)}, likewise.load(folder, encoder=…)."
+        )
     return encoder_card_line(document)
 
 
@@ -281,6 +300,30 @@ def objective_to_dict(objective: Objective) -> dict[str, Any]:
     return {**entry, "pairing": list(objective.pairing)}
 
 
+_LAYERS: Rules = {"hidden": list_of(size, 16), "activation": among(*ACTIVATIONS), "scale": flag}
+_OBJECTIVE: Rules = {
+    "relation": lambda value: isinstance(value, dict),
+    "head": among(*HEADS, DESCRIBED),
+    "loss": among(*LOSSES),
+    "pairing": list_of(word, 16),
+    "layers": Nested(_LAYERS),
+    "floor": lambda value: number(value) and -1 <= value < 1,
+    "weight": number,
+    "allow_blind": flag,
+    "within": among("data", "batch"),
+    "map": among("identity", "affine", "clamp", "sigmoid", "tanh", "arccos"),
+    "matcher": among(*MATCHERS),
+    "options": map_of(or_null(lambda value: isinstance(value, str | bool) or number(value))),
+}
+
+
+def read_objective(entry: Any, path: Path) -> Objective:
+    """An objective as a model.json tells it."""
+    check_keys(entry, _OBJECTIVE, path, inside="objective")
+    read_relation(entry["relation"], path)
+    return objective_from_dict(entry)
+
+
 def objective_from_dict(entry: Mapping[str, Any]) -> Objective:
     """The inverse of `objective_to_dict`."""
     read = {
@@ -297,11 +340,34 @@ def frozen_to_dict(part: FrozenPart) -> dict[str, Any]:
     return {name: getattr(part, name) for name in names}
 
 
+_FROZEN: Rules = {
+    "modules": lambda value: size(value) and value <= 64,
+    **dict.fromkeys(("pairs", "languages"), list_of(word)),
+    "prelayer": among("", *ADAPTER_ACTIVATIONS),
+}
+_LANGUAGE_PARTS = ("identify", "language.linear", "prelayer.linear")
+
+
 def read_frozen(file: Path, document: Mapping[str, Any]) -> FrozenPart | None:
     """The frozen part of a model.json with its tensors from `file`; None if the model has none."""
     if "frozen" not in document:
         return None
-    entry = document["frozen"]
-    tensors = load_file(file) if file.is_file() else {}
-    pairs, languages = tuple(entry["pairs"]), tuple(entry["languages"])
-    return FrozenPart(entry["modules"], pairs, languages, entry["prelayer"], tensors)
+    entry, path = document["frozen"], file.parent / "model.json"
+    check_keys(entry, _FROZEN, path, inside="frozen")
+    tensors = read_tensors(file) if os.path.lexists(file) else {}
+    known = {f"{part}.{name}" for part in _LANGUAGE_PARTS for name in ("weight", "bias")}
+    needed = (
+        {f"prelayer.linear.{name}" for name in ("weight", "bias")}
+        if entry.get("prelayer") and tensors
+        else set()
+    )
+    refuse_names(file, missing=needed - set(tensors), unexpected=set(tensors) - known)
+    for part in _LANGUAGE_PARTS:
+        weight, bias = (tensors.get(f"{part}.{name}") for name in ("weight", "bias"))
+        if (weight is None) != (bias is None) or (
+            weight is not None and bias is not None and (weight.dim() != 2 or bias.shape != weight.shape[:1])
+        ):
+            raise ModelError(f"{file}: the layer {part} is not whole; {DAMAGED}")
+    with reading(path):
+        pairs, languages = tuple(entry["pairs"]), tuple(entry["languages"])
+        return FrozenPart(entry["modules"], pairs, languages, entry["prelayer"], tensors)

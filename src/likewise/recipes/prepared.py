@@ -1,32 +1,32 @@
 """What the stages of a recipe read, kept beside the vectors: a second run over the same files starts at once.
 
-    CACHE/prepared/KEY.json    files with size and time, distinct texts, stages as rows of them
+    CACHE/prepared/KEY.json    distinct texts, stages as rows of them, further files that were read
 
-KEY names all that decides which rows come out; a file that changed since makes them be read again. The folder
-is the user's alone (mode 700), and `likewise cache clear` removes it.
+KEY names all that decides which rows come out, what the files hold among it: a file with other content makes
+them be read again. The folder is the user's alone (mode 700), and `likewise cache clear` removes it.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from likewise import ranks
 from likewise.data.corpora import DATA_VARIABLE
-from likewise.data.filecache import FileCache, content_key
-from likewise.data.opened import unchanged, watching
+from likewise.data.filecache import FileCache, content_digest, content_key
+from likewise.data.opened import watching
 from likewise.kinds.base import Job, Shared, StageData, runner_of
 from likewise.kinds.context import RunContext
+from likewise.recipes.contents import digest_files, source_files
 from likewise.schema.base import Stage
 from likewise.schema.recipe import Recipe
 from likewise.versions import versions
 
-_FORMAT = 3
+_FORMAT = 4
 # Reading that is quicker than this is not worth a file.
 WORTH_SECONDS = 1.0
 # The newest files are kept; the oldest go.
@@ -42,7 +42,8 @@ def prepared_stages(jobs: Sequence[Job[Any]]) -> list[StageData]:
     context = jobs[0].context
     if not any(job.stage.reusable for job in jobs):
         return read_stages(jobs)
-    key = _key(jobs[0].recipe, context)
+    contents = _contents(jobs)
+    key = _key(jobs[0].recipe, context, contents)
     kept = None if context.tables else _find(key)
     if kept is not None:
         for line in kept["told"]:
@@ -54,12 +55,12 @@ def prepared_stages(jobs: Sequence[Job[Any]]) -> list[StageData]:
         telling = replace(context, tell=_both(context.tell, told))
         stages = read_stages([replace(job, context=telling) for job in jobs])
     slow = time.monotonic() - started > WORTH_SECONDS
-    if slow and watch.complete and watch.files and ranks.is_first():
+    if slow and watch.complete and watch.files and ranks.is_first() and _contents(jobs) == contents:
         document = _document(jobs, stages)
         if document is not None:
-            whole = {"files": watch.files, "told": told, **document}
-            text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
-            _KEPT.write(key, lambda path: _write(path, text), optional=True)
+            others = [path for path in watch.files if path not in contents]
+            digests = {path: content_digest(Path(path)) for path in others}
+            _KEPT.write_json(key, {"files": digests, "told": told, **document})
     return stages
 
 
@@ -67,10 +68,6 @@ def read_stages(jobs: Sequence[Job[Any]]) -> list[StageData]:
     """The rows of every stage, read now; parallel text that several stages name is read once."""
     shared = Shared()
     return [runner_of(job.stage).read(job, shared) for job in jobs]
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf8")
 
 
 def _both(tell: Callable[[str], None], told: list[str]) -> Callable[[str], None]:
@@ -81,13 +78,25 @@ def _both(tell: Callable[[str], None], told: list[str]) -> Callable[[str], None]
     return say
 
 
-def _key(recipe: Recipe, context: RunContext) -> str:
+def _contents(jobs: Sequence[Job[Any]]) -> dict[str, str]:
+    """The files behind the names of a recipe's data, each with a hash of what it holds now."""
+    names = [source for job in jobs for source in job.stage.sources()]
+    known: dict[Path, str] = {}
+    for files in source_files(names, jobs[0].context.data_dir).values():
+        digest_files(files, known)
+    return {str(path.resolve()): digest for path, digest in known.items()}
+
+
+def _key(recipe: Recipe, context: RunContext, contents: Mapping[str, str]) -> str:
     stages = [[_row_keys(stage), sorted(stage.rates(recipe.relation))] for stage in recipe.stage]
     relations = {name: spec.model_dump(mode="json") for name, spec in recipe.relation.items()}
-    home = str(context.data_dir or os.environ.get(DATA_VARIABLE, ""))
+    # Corpora are looked for in both.
+    home = [str(context.data_dir or ""), os.environ.get(DATA_VARIABLE, "")]
     seed = recipe.seed if any(stage.draws_rows() for stage in recipe.stage) else None
     version = versions()["likewise"]
-    return content_key(_FORMAT, version, stages, relations, recipe.hold_out, seed, home, os.getcwd())
+    return content_key(
+        _FORMAT, version, stages, relations, recipe.hold_out, seed, home, os.getcwd(), contents
+    )
 
 
 def _row_keys(stage: Stage) -> dict[str, Any]:
@@ -96,12 +105,14 @@ def _row_keys(stage: Stage) -> dict[str, Any]:
 
 
 def _find(key: str) -> dict[str, Any] | None:
-    file = _KEPT.find(key)
+    kept: dict[str, Any] | None = _KEPT.read_json(key)
     try:
-        kept: dict[str, Any] = {} if file is None else json.loads(file.read_text(encoding="utf8"))
-        return kept if unchanged(kept["files"]) else None
-    except (OSError, ValueError, KeyError, TypeError):
+        same = kept is not None and all(
+            content_digest(Path(path)) == digest for path, digest in kept["files"].items()
+        )
+    except (OSError, KeyError, TypeError, AttributeError):
         return None  # it is made again
+    return kept if same else None
 
 
 class _Texts:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.documents import read_toml
+from likewise.documents import parse_toml_value, read_toml, split_path
 from likewise.errors import Problem, RecipeError, UsageError
+from likewise.files import is_there
 from likewise.schema.recipe import Recipe, parse_recipe
 from likewise.schema.shipped import shipped_document, shipped_recipes
+from likewise.wording import quoted
 
 # Overrides as text ("stage.0.learning_rate=3e-5") or as a mapping from path to value.
 Overrides = Sequence[str] | Mapping[str, Any]
@@ -43,7 +44,7 @@ def named_document(name: str) -> tuple[dict[str, Any], str]:
     """The mapping of a recipe file or a shipped recipe, and how errors name it."""
     path = Path(name)
     if path.suffix == ".toml":
-        if not path.is_file():
+        if not is_there(path):
             raise RecipeError(
                 [Problem(name, "no such recipe file", f"shipped recipes: {', '.join(shipped_recipes())}")]
             )
@@ -65,24 +66,21 @@ def parse_override(override: str) -> tuple[str, Any]:
     """Path and value of `stage.0.learning_rate=3e-5`; the value is read as TOML, or as text."""
     path, equals, text = override.partition("=")
     if not equals or not path.strip():
-        raise UsageError(f"--set {override!r}: expected PATH=VALUE, for example stage.0.learning_rate=3e-5")
-    return path.strip(), _value(text.strip())
-
-
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
+        raise UsageError(
+            f"--set {quoted(override)}: expected PATH=VALUE, for example stage.0.learning_rate=3e-5"
+        )
+    return path.strip(), parse_toml_value(text.strip())
 
 
 def set_value(document: Any, path: str, value: Any) -> None:
     """Set one value by a dotted, zero-based path; tables on the way are made, list entries must exist.
 
+    A name that holds a dot stands in quotes on the way: relation."avg.score".hi.
+
     A table or list is copied in, so that a later path below it changes this document and not its giver.
     """
     value = copy.deepcopy(value)
-    *way, last = path.split(".")
+    *way, last = split_path(path)
     place = document
     for step in way:
         if isinstance(place, list):

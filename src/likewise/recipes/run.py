@@ -6,22 +6,31 @@ run folder `OUTPUT.run/` holds checkpoints and is removed when the model folder 
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise import ranks
+from likewise.disk import scratch_folder
 from likewise.kinds.base import Carried, Job, StageData, runner_of
-from likewise.kinds.building import start_encoder
+from likewise.kinds.building import encoder_digests, start_encoder
 from likewise.kinds.context import RunContext
-from likewise.predict import Answerer, raw_model
+from likewise.predict import Answerer, load, raw_model
 from likewise.predict.families import Running, answerer_of
 from likewise.recipes.prepared import prepared_stages
-from likewise.recipes.runfiles import RunPlace, leaving_no_empty_run, open_run, run_folders
+from likewise.recipes.runfiles import (
+    RunMark,
+    RunPlace,
+    is_finished,
+    remove_run,
+    run_folder,
+    run_folders,
+    same_run,
+    working_in,
+)
 from likewise.schema.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -53,11 +62,36 @@ def run_recipe(
     _check(jobs, context)
     ranks.join(context.device)
     if output is None:
-        with tempfile.TemporaryDirectory(prefix="likewise-run-") as own:
+        with scratch_folder() as own:
             work = Path(ranks.from_first(own)) / "run"
             return _run_in(jobs, None, work, resume=False, overwrite=False)
-    folder, work = run_folders(Path(output), resume=resume, overwrite=overwrite)
+    if is_finished(Path(output), run_folder(Path(output))):
+        if resume:
+            return _finish(jobs, Path(output))
+        if ranks.is_first():
+            remove_run(run_folder(Path(output)))
+        ranks.wait()
+    inputs = [recipe.encoder.name, recipe.encoder.vectors, *sources_of(recipe), *context.inputs]
+    folder, work = run_folders(Path(output), inputs=inputs, resume=resume, overwrite=overwrite)
     return _run_in(jobs, folder, work, resume=resume, overwrite=overwrite)
+
+
+def sources_of(recipe: Recipe) -> list[str]:
+    """The files and corpora that a recipe reads."""
+    return [source for stage in recipe.stage for source in stage.sources()]
+
+
+def _finish(jobs: Jobs, folder: Path) -> RunReport:
+    """What a run left that was stopped between its model's last file and the end of its own folder."""
+    context = jobs[0].context
+    same_run(run_folder(folder), _mark(jobs, _read(jobs)[0]))
+    answerer = load(folder, device=context.device, precision=context.precision)
+    ranks.wait()
+    if ranks.is_first():
+        remove_run(run_folder(folder))
+    ranks.wait()
+    context.tell(f"{folder} was complete already when its run was stopped")
+    return RunReport(folder, list(answerer.about.get("stages", [])), answerer)
 
 
 def jobs_of(recipe: Recipe, context: RunContext) -> list[Job[Any]]:
@@ -94,27 +128,35 @@ def _run_in(jobs: Jobs, folder: Path | None, work: Path, *, resume: bool, overwr
     recipe, context = jobs[0].recipe, jobs[0].context
     stages, open_encoder = _read(jobs)
     ranks.wait()  # all have looked at the folders before the first one writes
-    if ranks.is_first():
-        open_run(work, recipe, resume=resume)
-    ranks.wait()
-    # A run in memory cannot be found again.
-    place = RunPlace(work, resume=resume, resumable=folder is not None, stages=stages)
-    with leaving_no_empty_run(work):
+    mark = _mark(jobs, stages)
+    with ExitStack() as stack:
+        own = stack.enter_context(working_in(work, mark, resume=resume)) if ranks.is_first() else ""
+        ranks.wait()
+        # A run in memory cannot be found again.
+        place = RunPlace(work, resume=resume, resumable=folder is not None, stages=stages)
         model, reports = _train(jobs, stages, _begin(open_encoder), place)
-    about = {
-        "recipe": recipe.model_dump(mode="json"),
-        "method": recipe.method,
-        "name": recipe.name,
-        "stages": reports,
-    }
-    if ranks.is_first():
-        if folder is not None:
-            from likewise.store import save_model
+        about = {
+            "recipe": recipe.model_dump(mode="json"),
+            "method": recipe.method,
+            "name": recipe.name,
+            "stages": reports,
+            "run": own,
+        }
+        if ranks.is_first():
+            if folder is not None:
+                from likewise.store import save_model
 
-            save_model(model, folder, about=about, overwrite=overwrite)
-        shutil.rmtree(work, ignore_errors=True)
+                save_model(model, folder, about=about, overwrite=overwrite)
+            remove_run(work)
     ranks.wait()
     return RunReport(folder, reports, answerer_of(model, about, Running(precision=context.precision)))
+
+
+def _mark(jobs: Jobs, stages: Sequence[StageData]) -> RunMark:
+    """What the run is begun with."""
+    recipe = jobs[0].recipe
+    prints = [data.prints for data in stages]
+    return RunMark(recipe, prints, encoder_digests(recipe.encoder), jobs[0].context.precision)
 
 
 def _train(

@@ -1,26 +1,40 @@
-"""The run folder `OUTPUT.run/`: where checkpoints lie, what a stage reports, when a run may go on."""
+"""The run folder `OUTPUT.run/`: where checkpoints lie, what a stage reports, when a run may go on.
+
+OUTPUT.run/likewise-run.json    the mark: what the run was begun with; nothing without it is taken for a run
+OUTPUT.run/lock                 locked while a process is at work
+OUTPUT.run/stage-N/             checkpoints, the best weights, and done.json when the stage is complete
+"""
 
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator, Sequence
+import logging
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
-from likewise import ranks
-from likewise.data import write_text_aside
 from likewise.data.filecache import content_key
+from likewise.disk import folder_aside, locked, remove_folder, sweep, to_json
 from likewise.errors import LikewiseError, UsageError
 from likewise.kinds.base import Job, StageData
+from likewise.outputs import (
+    RUN_MARK,
+    check_beside_inputs,
+    check_model_folder,
+    check_run_folder,
+    is_run_folder,
+)
 from likewise.schema.recipe import Recipe, parse_recipe
 from likewise.training.checkpoints import complete_checkpoints
 
-_RECIPE = "recipe.json"
+_LOCK = "lock"
+_log = logging.getLogger("likewise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +81,8 @@ def _begins_with(recipe: Recipe, number: int, beside: Sequence[object]) -> str:
 
 def run_folder(output: Path) -> Path:
     """Where the run lies that leads to a model folder."""
-    return output.with_name(output.name + ".run")
+    named = output if output.name not in ("", "..") else Path(os.path.abspath(output))
+    return named.with_name(named.name + ".run")
 
 
 def can_resume(work: Path) -> bool:
@@ -77,65 +92,133 @@ def can_resume(work: Path) -> bool:
     )
 
 
-def _is_empty_run(work: Path) -> bool:
-    """Whether a folder holds what a run writes before its first checkpoint, and nothing of anybody else's."""
-    return (
-        work.is_dir()
-        and all(entry.name == _RECIPE or entry.name.startswith("stage-") for entry in work.iterdir())
-        and not can_resume(work)
-    )
+@dataclass(frozen=True, slots=True)
+class RunMark:
+    """What a run is begun with: a run goes on with the same recipe, the same rows and the same start only.
+
+    `rows` are the fingerprints of each stage's rows, `start` says what the files hold that it begins on, by
+    name, `precision` how it computes. The `id` tells the run's own model from one that was there before.
+    """
+
+    recipe: Recipe
+    rows: Sequence[Mapping[str, str]]
+    start: Mapping[str, str]
+    precision: str = "fp32"
+    id: str = ""
+
+    def to_json(self) -> str:
+        """The content of the mark."""
+        return to_json(
+            {
+                "likewise": "run",
+                "id": self.id,
+                "recipe": self.recipe.model_dump(mode="json"),
+                "rows": [dict(prints) for prints in self.rows],
+                "start": dict(self.start),
+                "precision": self.precision,
+            },
+            indent=1,
+        )
 
 
-def run_folders(folder: Path, *, resume: bool, overwrite: bool) -> tuple[Path, Path]:
+def run_folders(
+    folder: Path, *, inputs: Iterable[object], resume: bool, overwrite: bool
+) -> tuple[Path, Path]:
     """The model folder and the run folder; nothing is written yet, so bad data leaves no trace."""
-    work = run_folder(folder)
-    if folder.exists() and not overwrite:
-        raise UsageError(f"{folder} exists already; choose another --output or pass --overwrite")
-    if work.exists() and not resume and not overwrite:
-        if _is_empty_run(work):
-            # Not taken for nothing: its process may be on the way to the first checkpoint.
-            raise UsageError(
-                f"{work} holds a run without a checkpoint, at work or killed; start over with --overwrite"
-            )
+    work, inputs = run_folder(folder), list(inputs)
+    check_model_folder(folder, inputs=inputs, overwrite=overwrite)
+    check_beside_inputs(work, inputs)
+    if resume and not work.exists():
+        raise UsageError(f"{work} does not exist: there is no run to resume; leave --resume out")
+    if work.exists():
+        check_run_folder(work)
+    if work.exists() and not resume and not overwrite and can_resume(work):
         raise UsageError(
             f"{work} holds an unfinished run; go on with --resume or start over with --overwrite"
         )
-    if resume and not work.exists():
-        raise UsageError(f"{work} does not exist: there is no run to resume; leave --resume out")
     return folder, work
 
 
-def open_run(work: Path, recipe: Recipe, *, resume: bool) -> None:
-    """Begin a run folder, or go on in it with the recipe it was begun with."""
-    if not resume:
-        shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True, exist_ok=True)
-    _same_recipe(work / _RECIPE, recipe)
+def is_finished(folder: Path, work: Path) -> bool:
+    """Whether a run was stopped after its model was complete and before its own folder was gone."""
+    if not (is_run_folder(work) and (folder / "likewise" / "model.json").is_file()):
+        return False
+    try:
+        document = json.loads((folder / "likewise" / "model.json").read_text(encoding="utf8"))
+        return bool(document["run"]) and document["run"] == _read_mark(work)["id"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
 
 
 @contextmanager
-def leaving_no_empty_run(work: Path) -> Iterator[None]:
-    """Remove the folder of a run that ends before there is anything to go on from."""
+def working_in(work: Path, mark: RunMark, *, resume: bool) -> Iterator[str]:
+    """Begin a run folder, or go on in it, and hold its lock; the id of the run.
+
+    A run that ends before there is anything to go on from leaves no folder.
+    """
+    busy = f"{work}: another training is at work there; wait for it, or choose another --output"
+    sweep(work.parent)
+    if work.exists():
+        with locked(work / _LOCK, busy):
+            if resume:
+                mark = same_run(work, mark)
+            else:
+                remove_run(work)
+    if not work.exists():
+        mark = replace(mark, id=secrets.token_hex(8))
+        with folder_aside(work) as place:
+            (place / RUN_MARK).write_text(mark.to_json() + "\n", encoding="utf8")
+    with locked(work / _LOCK, busy):
+        try:
+            yield mark.id
+        except BaseException:
+            if not can_resume(work):
+                remove_run(work)
+            raise
+
+
+def remove_run(work: Path) -> None:
+    """Remove a run folder; one that holds files of somebody else's stays, and that is told."""
+    if not remove_folder(work, may_go=is_run_folder):
+        _log.warning("%s is kept, because it holds files that Likewise did not write", work)
+
+
+def same_run(work: Path, mark: RunMark) -> RunMark:
+    """The mark of a run that is gone on with; another recipe, other rows or another start are refused."""
+    kept = _read_mark(work)
+    again = "resume with the same, or start over with --overwrite"
+    if _recipe_in(kept, work) != mark.recipe:
+        raise UsageError(f"{work} was started with another recipe or other overrides; {again}")
+    rows = kept.get("rows")
+    whole = isinstance(rows, list) and all(isinstance(prints, dict) for prints in rows)
+    if rows is None or not whole or len(rows) != len(mark.rows):
+        raise UsageError(f"{work / RUN_MARK} is damaged: start over with --overwrite")
+    for number, (before, now) in enumerate(zip(rows, mark.rows, strict=True)):
+        changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+        if changed:
+            raise UsageError(
+                f"{work}: the rows of stage {number} ({', '.join(changed)}) have changed since it was "
+                f"started; {again}"
+            )
+    if kept.get("precision") != mark.precision:
+        raise UsageError(f"{work} was started in {kept.get('precision')}, not in {mark.precision}; {again}")
+    if kept.get("start") != dict(mark.start):
+        raise UsageError(f"{work}: the files of the encoder that it started from have changed since; {again}")
+    return replace(mark, id=str(kept.get("id", "")))
+
+
+def _read_mark(work: Path) -> dict[str, Any]:
+    """The mark of a run as it was written; empty if it cannot be read."""
     try:
-        yield
-    except BaseException:
-        if ranks.is_first() and _is_empty_run(work):
-            shutil.rmtree(work, ignore_errors=True)
-        raise
+        found = json.loads((work / RUN_MARK).read_text(encoding="utf8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
-def _same_recipe(path: Path, recipe: Recipe) -> None:
-    """A run is resumed with the recipe it was started with, or not at all."""
-    if path.is_file() and _read_recipe(path) != recipe:
-        raise UsageError(
-            f"{path.parent} was started with another recipe or other overrides; resume with the same ones"
-        )
-    write_text_aside(path, json.dumps(recipe.model_dump(mode="json"), sort_keys=True))
-
-
-def _read_recipe(path: Path) -> Recipe | None:
+def _recipe_in(kept: Mapping[str, Any], work: Path) -> Recipe | None:
     """The recipe of a run, compared by what it means and not by its text; None if it cannot be read."""
     try:
-        return parse_recipe(json.loads(path.read_text(encoding="utf8")), str(path))
-    except (OSError, ValueError, LikewiseError):
+        return parse_recipe(kept["recipe"], str(work))
+    except (KeyError, ValueError, TypeError, LikewiseError):
         return None

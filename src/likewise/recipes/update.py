@@ -11,20 +11,32 @@ model's family (`Family.extend`); how it is trained, of the stage's runner.
 from __future__ import annotations
 
 import random
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from likewise.data.filecache import content_digests
+from likewise.disk import scratch_folder
+from likewise.encoders.resolve import resolve
 from likewise.errors import ModelError, UsageError
 from likewise.kinds.base import Carried, runner_of
 from likewise.kinds.context import RunContext
+from likewise.outputs import check_beside_inputs
 from likewise.predict import Answerer, load
 from likewise.predict.families import family_of_model
 from likewise.recipes.prepared import read_stages
-from likewise.recipes.run import jobs_of, run_recipe
-from likewise.recipes.runfiles import RunPlace
+from likewise.recipes.run import jobs_of, run_recipe, sources_of
+from likewise.recipes.runfiles import (
+    RunMark,
+    RunPlace,
+    is_finished,
+    remove_run,
+    run_folder,
+    run_folders,
+    working_in,
+)
 from likewise.records import Record, Relation
 from likewise.schema.base import Addition
 from likewise.schema.recipe import Recipe, parse_recipe
@@ -52,6 +64,7 @@ class Continued:
     before: Mapping[str, float]
     after: Mapping[str, float]
     report: Mapping[str, Any]
+    run: str = ""
 
 
 def update_model(
@@ -63,14 +76,23 @@ def update_model(
     context: RunContext,
     rehearse: float = 0.0,
     overrides: Mapping[str, Any] | None = None,
+    resume: bool = False,
     overwrite: bool = False,
 ) -> UpdateReport:
     """Add to a model and write the new model; the old folder stays as it is.
 
     `rehearse` is the share of the old training rows that are shown again (hot); `overrides` are keys of the
-    last stage: {"learning_rate": 1e-4, "freeze": ["encoder"]}.
+    last stage: {"learning_rate": 1e-4, "freeze": ["encoder"]}. With `resume` an update goes on that was
+    stopped while it trained.
     """
-    target = _check_call(output, mode, overwrite=overwrite)
+    target = _check_mode(output, mode, resume=resume)
+    if is_finished(target, run_folder(target)):
+        # Stopped after its model was complete: what is left to do is done again, over its own result.
+        overwrite = overwrite or resume
+        if not resume:
+            remove_run(run_folder(target))
+    inputs = [model, addition.source, *context.inputs]
+    run_folders(target, inputs=inputs, resume=resume, overwrite=overwrite)
     answerer = load(model, device=context.device, precision=context.precision)
     old = _recipe_of(answerer, model)
     relation = _new_relation(old, addition, answerer, model, mode)
@@ -80,7 +102,7 @@ def update_model(
     if mode == "cold":
         _refuse_to_lose(answerer, old)
         recipe = with_relation(old, relation, addition, changes)
-        anew = run_recipe(recipe, target, context=context, overwrite=overwrite)
+        anew = run_recipe(recipe, target, context=context, resume=resume, overwrite=overwrite)
         return UpdateReport(target, mode, {}, dev_numbers(anew.stages), anew.predictor)
     extend(answerer, relation, context)
     recipe = with_relation(old, relation, addition, changes)
@@ -90,20 +112,51 @@ def update_model(
         read_stages(jobs_of(_whole(_alone(recipe, relation)), context))
     if mode == "hot":
         own = _alone(recipe, relation)
-        found = train_on(
-            answerer, relation, own, old, rehearse=rehearse, fixed=tuple(changes), context=context
+        check_beside_inputs(target, sources_of(old))
+        place = UpdatePlace(
+            target, resume=resume, start=content_digests(Path(resolve(model))), precision=context.precision
         )
-    return _keep(answerer, recipe, found, target, mode=mode, overwrite=overwrite)
+        found = train_on(
+            answerer,
+            relation,
+            own,
+            old,
+            rehearse=rehearse,
+            fixed=tuple(changes),
+            context=context,
+            place=place,
+        )
+    report = _keep(answerer, recipe, found, target, mode=mode, overwrite=overwrite)
+    if mode == "hot":
+        remove_run(run_folder(target))
+    return report
 
 
-def _check_call(output: str | Path, mode: str, *, overwrite: bool) -> Path:
-    """The folder of the new model; a mode that there is not, or a folder that exists, is refused."""
+@dataclass(frozen=True, slots=True)
+class UpdatePlace:
+    """Where the training of an update may be found again: beside its output, begun on a certain model."""
+
+    target: Path
+    resume: bool
+    start: Mapping[str, str]
+    precision: str
+
+    @contextmanager
+    def open(self, own: Recipe, rows: Sequence[Mapping[str, str]]) -> Iterator[tuple[RunPlace, str]]:
+        """Its run folder, locked, and the id of the run."""
+        work = run_folder(self.target)
+        mark = RunMark(own, rows, self.start, self.precision)
+        with working_in(work, mark, resume=self.resume) as run:
+            yield RunPlace(work, resume=self.resume, resumable=True), run
+
+
+def _check_mode(output: str | Path, mode: str, *, resume: bool) -> Path:
+    """The folder of the new model; a mode that there is not, or that has nothing to resume, is refused."""
     if mode not in MODES:
         raise UsageError(f"--mode {mode!r} is not one of {', '.join(MODES)}")
-    target = Path(output)
-    if target.exists() and not overwrite:
-        raise UsageError(f"{target} exists already; choose another --output or pass --overwrite")
-    return target
+    if mode == "zero" and resume:
+        raise UsageError("--mode zero trains nothing, so there is nothing to resume; leave --resume out")
+    return Path(output)
 
 
 def _recipe_of(answerer: Answerer, model: str | Path) -> Recipe:
@@ -178,10 +231,12 @@ def train_on(
     rehearse: float,
     context: RunContext,
     fixed: Sequence[str] = (),
+    place: UpdatePlace | None = None,
 ) -> Continued:
     """Go on training with a relation that was added; `own` is its recipe, `old` that of the model.
 
-    The old relations' dev rows are looked at too: what is forgotten counts when the epoch is chosen.
+    The old relations' dev rows are looked at too: what is forgotten counts when the epoch is chosen. Without
+    a `place` nothing is left that could be gone on with.
     """
     known = read_stages(jobs_of(old, context))[-1]
     [fresh] = read_stages(jobs_of(own, context))
@@ -198,11 +253,19 @@ def train_on(
     score = runner.scorer(job, merged.dev)
     before = score(model)
     carried = Carried(stage.gives, lambda: model.encoder, lambda: model)
-    with tempfile.TemporaryDirectory(prefix="likewise-update-") as run:
-        place = RunPlace(Path(run), resume=False, resumable=False)
-        report = runner.fit(job, replace(merged, prints=fresh.prints), carried, place)
+    recipe = own.model_copy(update={"stage": (stage,)})
+    prints = [fresh.prints, known.prints, {"rehearsed": str(len(again))}]
+    with _nowhere() if place is None else place.open(recipe, prints) as (found, run):
+        report = runner.fit(job, replace(merged, prints=fresh.prints), carried, found)
     model.learning = ()
-    return Continued(before, score(model), report)
+    return Continued(before, score(model), report, run)
+
+
+@contextmanager
+def _nowhere() -> Iterator[tuple[RunPlace, str]]:
+    """A place that nobody finds again."""
+    with scratch_folder() as run:
+        yield RunPlace(run, resume=False, resumable=False), ""
 
 
 def _rehearsed(rows: int, share: float, seed: int) -> list[int]:
@@ -223,7 +286,8 @@ def _keep(
     from likewise.store import save_model
 
     about = {**answerer.about, "recipe": recipe.model_dump(mode="json"), "update": mode}
-    kept = ("recipe", "method", "name", "stages", "update")
+    about["run"] = found.run
+    kept = ("recipe", "method", "name", "stages", "update", "run")
     save_model(
         answerer.model,
         target,

@@ -13,10 +13,11 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from likewise.data.own import OwnTable, relation_option
+from likewise.documents import Title
 from likewise.errors import Problem, RecipeError, UsageError
 from likewise.records import Relation
 from likewise.registry import DEFAULT_KIND, all_kinds, find_kind, resolve_class
-from likewise.schema.parts import DataSpec, EncoderSpec, Part, relation_table
+from likewise.schema.parts import MAX_BATCH, MAX_EPOCHS, DataSpec, EncoderSpec, Part, relation_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Stage(Part):
     retired: ClassVar[Mapping[str, object]] = {}
 
     kind: str
-    name: str = ""
+    name: Title = ""
 
     @model_validator(mode="before")
     @classmethod
@@ -195,14 +196,14 @@ class FilteredStage(Stage):
 class OptimisedStage(Stage):
     """What stages that are trained by `training.fit` share: optimisation, when it stops."""
 
-    epochs: float = Field(default=1, gt=0)
+    epochs: float = Field(default=1, gt=0, le=MAX_EPOCHS)
     max_steps: int | None = Field(default=None, gt=0)
-    batch_size: int = Field(default=16, gt=0, description="pairs per step, over all processes")
+    batch_size: int = Field(default=16, gt=0, le=MAX_BATCH, description="pairs per step, over all processes")
     order: Literal["length", "random", "fixed"] = Field(
         default="length", description="how rows meet in a batch"
     )
     token_budget: int | None = Field(default=None, gt=0)
-    accumulation: int = Field(default=1, gt=0)
+    accumulation: int = Field(default=1, gt=0, le=MAX_BATCH)
     optimiser: Literal["adamw", "sgd"] = "adamw"
     learning_rate: float = Field(default=2e-5, gt=0)
     momentum: float = Field(default=0.0, ge=0, lt=1)

@@ -10,7 +10,7 @@ from pydantic import Field, NonNegativeFloat, model_validator
 from likewise.data.catalogue import is_parallel_corpus
 from likewise.data.own import OwnTable
 from likewise.schema.base import Adopted, FilteredStage, own_entry, own_relations, unrated
-from likewise.schema.parts import DataSpec, Part
+from likewise.schema.parts import MAX_EPOCHS, MAX_WIDTH, DataSpec, Part
 
 
 class ParallelSpec(Part):
@@ -52,7 +52,7 @@ class VectorStage(FilteredStage):
 
     dev: tuple[DataSpec, ...] = Field(default=(), description="rated pairs that are looked at every epoch")
     select_metric: str = Field(default="pearson", description="of the cosine, on rated dev pairs")
-    epochs: int = Field(default=1000, gt=0, description="at most")
+    epochs: int = Field(default=1000, gt=0, le=MAX_EPOCHS, description="at most")
     min_epochs: int = Field(default=0, ge=0, description="before patience counts")
     patience: int | None = Field(default=10, gt=0, description="epochs without a better one before stopping")
     learning_rate: float = Field(default=1e-4, gt=0, description="of Adam")
@@ -125,11 +125,13 @@ class RefineStage(VectorStage):
     relation: str = ""
     data: tuple[DataSpec, ...] = Field(min_length=1)
     hidden: int | None = Field(
-        default=None, gt=0, description="width of the hidden layer; the vector's if empty"
+        default=None, gt=0, le=MAX_WIDTH, description="width of the hidden layer; the vector's if empty"
     )
     activation: Literal["relu", "gelu", "silu", "tanh"] = "relu"
     residual: bool = True
-    convolution: int | None = Field(default=None, gt=0, description="kernel of a convolution before it: 3, 5")
+    convolution: int | None = Field(
+        default=None, gt=0, le=1001, description="kernel of a convolution before it: 3, 5"
+    )
     map: Literal["identity", "affine", "clamp", "sigmoid", "tanh", "arccos"] = Field(
         default="identity", description="g: from cosine to rating, monotone"
     )
@@ -147,7 +149,7 @@ class RefineStage(VectorStage):
     align_batch: int = Field(default=256, gt=1, description="translations per step")
     joint: bool = Field(default=False, description="the first stage's layers learn too")
     batch_size: int = Field(default=64, gt=1)
-    epochs: int = Field(default=50, gt=0, description="at most")
+    epochs: int = Field(default=50, gt=0, le=MAX_EPOCHS, description="at most")
     patience: int | None = Field(default=5, gt=0, description="epochs without a better one before stopping")
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from likewise.data.own import OwnTable
 from likewise.schema.base import Adopted, FilteredStage, OptimisedStage, own_entry
 from likewise.schema.pairs import FEW
-from likewise.schema.parts import Part
+from likewise.schema.parts import MAX_BATCH, MAX_EPOCHS, Part
 
 
 class ParaphraseSpec(Part):
@@ -61,8 +61,10 @@ class InjectStage(OptimisedStage, FilteredStage):
     max_length: int = Field(default=128, gt=2, description="pieces; longer pairs are left out and counted")
     phraser: str = Field(default="auto", description="where spans come from: auto, rules, spacy, a folder")
     aligner: str = Field(default="default", description="encoder that aligns pairs that come without links")
-    epochs: float = Field(default=10, gt=0, description="at most")
-    batch_size: int = Field(default=100, gt=0, description="pairs per step, random ones included")
+    epochs: float = Field(default=10, gt=0, le=MAX_EPOCHS, description="at most")
+    batch_size: int = Field(
+        default=100, gt=0, le=MAX_BATCH, description="pairs per step, random ones included"
+    )
     learning_rate: float = Field(default=5e-5, gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
     rate_schedule: Literal["linear", "constant", "cosine"] = "constant"

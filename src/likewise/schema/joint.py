@@ -21,7 +21,7 @@ from likewise.schema.base import (
     several_rated,
 )
 from likewise.schema.pairs import MOST_EPOCHS, settings_for_few
-from likewise.schema.parts import relation_table
+from likewise.schema.parts import MAX_BATCH, MAX_EPOCHS, relation_table
 
 # A joint encoder learns from the same rows for longer: on dev 12 epochs of 1,000 pairs are better than 4
 # (experiments paraphrase-epochs-*), 32 hardly more.
@@ -52,8 +52,8 @@ class JointStage(TrainedStage):
     dev_share: float = Field(
         default=0.1, ge=0, lt=1, description="share of data split off where no dev is given; 0: none"
     )
-    epochs: float = Field(default=4, gt=0)
-    batch_size: int = Field(default=32, gt=0)
+    epochs: float = Field(default=4, gt=0, le=MAX_EPOCHS)
+    batch_size: int = Field(default=32, gt=0, le=MAX_BATCH)
     learning_rate: float = Field(default=3e-5, gt=0)
     select: bool = Field(default=False, description="keep the best dev step; otherwise the last")
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from likewise.arguments import listed_names
 from likewise.data import infer_relations
 from likewise.data.own import OwnTable
 from likewise.data.reading import find_named_corpus
@@ -23,6 +24,7 @@ from likewise.schema.base import (
     rating,
     unrated,
 )
+from likewise.schema.parts import MAX_WIDTH
 
 
 class LabelsStage(TrainedStage):
@@ -42,7 +44,9 @@ class LabelsStage(TrainedStage):
     matcher: Literal[
         "concat-mlp", "bilinear", "dot", "cosine", "euclid", "interaction", "concat-linear", "one-hot"
     ] = Field(default="concat-mlp", description="one-hot: a linear layer per task, label texts unread")
-    hidden: int | None = Field(default=None, gt=0, description="of concat-mlp; the vector's width if empty")
+    hidden: int | None = Field(
+        default=None, gt=0, le=MAX_WIDTH, description="of concat-mlp; the vector's width if empty"
+    )
     loss: Literal["softmax", "bce", "positive"] = "softmax"
     label_encoder: Literal["shared", "own"] = Field(
         default="shared", description="own: labels have an encoder of their own, begun like the texts'"
@@ -121,10 +125,14 @@ class LabelsStage(TrainedStage):
 def new_task(name: str, labels: Sequence[str] | Mapping[str, str | Sequence[str]]) -> Relation:
     """A task from labels that were never seen: names, or names with the ways they are said."""
     if isinstance(labels, Mapping):
-        ways = {label: (said,) if isinstance(said, str) else tuple(said) for label, said in labels.items()}
+        ways = {
+            label: tuple(listed_names(said, f"what is said of label {label!r}"))
+            for label, said in labels.items()
+        }
     else:
-        ways = {label: (label,) for label in labels}
-        if len(ways) < len(labels):
+        names = listed_names(labels, "labels")
+        ways = {label: (label,) for label in names}
+        if len(ways) < len(names):
             raise UsageError("a label is given twice")
     return Relation.classes(name, list(ways), texts=tuple(ways.values()))
 

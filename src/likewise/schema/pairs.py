@@ -7,13 +7,14 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, PositiveInt, field_validator
+from pydantic import Field, field_validator
 
 from likewise.data import count_rows
 from likewise.data.own import OwnTable
 from likewise.data.splits import FEWEST_TO_SPLIT
+from likewise.documents import to_file_name
 from likewise.errors import DataError, Problem, UsageError
 from likewise.records import Relation
 from likewise.schema.base import (
@@ -26,7 +27,7 @@ from likewise.schema.base import (
     own_relations,
     unrated,
 )
-from likewise.schema.parts import EncoderSpec, Part, relation_table
+from likewise.schema.parts import MAX_WIDTH, EncoderSpec, Part, relation_table
 from likewise.schema.shipped import shipped_document
 
 # Below so many rows batches are small and epochs many, until about so many pairs were seen.
@@ -43,7 +44,7 @@ class ObjectiveSpec(Part):
     head: Literal["scalar", "distribution", "classes", "cosine", "contrast", "described"] = "cosine"
     loss: str = "mse"
     pairing: tuple[str, ...] = ("u", "v", "absdiff")
-    hidden: tuple[PositiveInt, ...] = Field(
+    hidden: tuple[Annotated[int, Field(gt=0, le=MAX_WIDTH)], ...] = Field(
         default=(), description="widths of hidden layers: 50 is Tai's head; [512, 512]"
     )
     activation: Literal["sigmoid", "tanh", "relu", "none"] = "sigmoid"
@@ -198,7 +199,7 @@ class PairsStage(TrainedStage):
             objectives = [{**one, "relation": table.relations[0].name} for one in shipped["objective"]]
         stage = {"name": "pairs", "data": [own_entry(table)], **settings, "objective": objectives}
         return {
-            "name": Path(table.name).name.partition(".")[0] or "pairs",
+            "name": to_file_name(Path(table.name).name.partition(".")[0], "pairs"),
             "method": "regression" if alone else "relations",
             "encoder": {"name": "default", "normalise": alone},
             "relation": {relation.name: relation_table(relation) for relation in table.relations},

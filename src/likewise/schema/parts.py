@@ -6,16 +6,20 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from likewise.files import may_be_path
 from likewise.records import Relation
 
+# The widest layer, the most rows in a step and the most times through them that anyone can mean: a number
+# with too many zeros is refused before it takes the memory or the days.
+MAX_WIDTH, MAX_BATCH, MAX_EPOCHS = 65_536, 1_000_000, 100_000
 # Encoders over word vectors.
 WORD_KINDS = ("bilstm", "lstm", "average")
 
 
 class Part(BaseModel):
-    """Base of all parts: unknown keys are errors, values do not change."""
+    """Base of all parts: unknown keys are errors, values do not change, numbers are finite."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class RelationSpec(Part):
@@ -56,9 +60,9 @@ def relation_table(relation: Relation) -> dict[str, Any]:
 class Word2VecSpec(Part):
     """Word vectors trained on the run's own training texts and label texts, before anything else (gensim)."""
 
-    width: int = Field(default=100, gt=0)
-    window: int = Field(default=5, gt=0, description="words to either side")
-    epochs: int = Field(default=5, gt=0)
+    width: int = Field(default=100, gt=0, le=MAX_WIDTH)
+    window: int = Field(default=5, gt=0, le=1000, description="words to either side")
+    epochs: int = Field(default=5, gt=0, le=MAX_EPOCHS)
     least: int = Field(default=2, gt=0, description="rarer words have no vector; those of labels always have")
     skip_gram: bool = Field(default=False, description="otherwise CBOW, which is three times as fast")
 
@@ -76,7 +80,10 @@ class EncoderSpec(Part):
         default=None, description="bilstm, lstm, average: vectors learnt from the texts at hand instead"
     )
     hidden: int | None = Field(
-        default=None, gt=0, description="LSTM units per direction: 2048 for bilstm, 100 for lstm if empty"
+        default=None,
+        gt=0,
+        le=MAX_WIDTH,
+        description="LSTM units per direction: 2048 for bilstm, 100 for lstm if empty",
     )
     peepholes: bool = Field(default=False, description="lstm: the gates see the cell, as the paper prints it")
     start_deviation: float | None = Field(
@@ -92,11 +99,20 @@ class EncoderSpec(Part):
     words: Literal["all", "data"] = Field(
         default="all", description="vocabulary: all vectors, or words of the data"
     )
-    max_length: int | None = Field(default=None, gt=2, description="tokens; longer texts are cut")
+    max_length: int | None = Field(
+        default=None, gt=2, le=1_000_000, description="tokens; longer texts are cut"
+    )
     normalise: bool = Field(
         default=True, description="keep the checkpoint's own Normalize module, if it has one"
     )
     prompt: str = Field(default="", description="put before every text, such as E5's 'query: '")
+
+    @field_validator("name", "vectors")
+    @classmethod
+    def _a_path_if_any(cls, value: str) -> str:
+        if value and not may_be_path(value):
+            raise ValueError("this can be the name of no file or folder; check it")
+        return value
 
     @model_validator(mode="after")
     def _one_source_of_vectors(self) -> Self:

@@ -11,9 +11,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, SerializeAsAny, field_validator, model_validator
 
-from likewise.documents import validate
+from likewise.documents import FileName, Seed, validate
 from likewise.schema.base import Stage, pick_stage
 from likewise.schema.parts import EncoderSpec, Part, RelationSpec
+
+# Each has a head, a column of answers and a line in every plan.
+MAX_RELATIONS = 1_000
 
 AnyStage = Annotated[SerializeAsAny[Stage], PlainValidator(pick_stage)]
 
@@ -28,16 +31,16 @@ class EvaluationSpec(Part):
 class Recipe(Part):
     """A whole recipe."""
 
-    name: str
+    name: FileName
     method: str = "regression"
     description: str = ""
-    seed: int = Field(default=1, ge=0)
+    seed: Seed = 1
     encoder: EncoderSpec = EncoderSpec()
     relation: dict[str, RelationSpec]
     hold_out: tuple[str, ...] = Field(
         default=(), description="languages left out of every stage's data, to see what is left of them"
     )
-    stage: tuple[AnyStage, ...] = Field(min_length=1)
+    stage: tuple[AnyStage, ...] = Field(min_length=1, max_length=100)
     evaluation: EvaluationSpec = EvaluationSpec()
 
     @model_validator(mode="before")
@@ -47,6 +50,15 @@ class Recipe(Part):
         stages = data.get("stage") if isinstance(data, dict) else None
         silent = isinstance(stages, list | tuple) and not any(Stage.shape_of(one).asks for one in stages)
         return {"relation": {}, **data} if silent else data
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_too_many_questions(cls, data: Any) -> Any:
+        relations = data.get("relation") if isinstance(data, dict) else None
+        if isinstance(relations, dict) and len(relations) > MAX_RELATIONS:
+            found = f"relation: {len(relations):,} relations, at most {MAX_RELATIONS:,} are learnt at once"
+            raise ValueError(f"{found}; name those that matter (--relation NAME:lo..hi)")
+        return data
 
     @field_validator("encoder", mode="before")
     @classmethod

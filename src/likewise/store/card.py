@@ -1,14 +1,24 @@
-"""The model card: the README.md of a model folder, from what was measured and nothing else."""
+"""The model card: the README.md of a model folder, from what was measured and nothing else.
+
+Names, labels and descriptions come from files of other people: on the card they are text, never markup.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from likewise.records import Relation
 from likewise.wording import counted, dev_score
+
+# What Markdown or HTML would read; a line of ours has none of it outside code.
+_MARKUP = re.compile(r"[\\`*|\[\]<>&]")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+# Control characters, marks that turn the direction of writing around, halves of surrogate pairs.
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +42,13 @@ def model_card(name: str, document: Mapping[str, Any], parts: CardParts) -> str:
         "library_name: sentence-transformers",
         f"tags: [likewise, {parts.tag}]",
         "---",
-        f"# {name}",
+        f"# {as_text(name)}",
         "",
         *parts.use,
         "",
         *_stages(document, parts.row),
         "",
-        parts.loads,
+        _one_line(parts.loads),
         "",
     ]
     return "\n".join(lines)
@@ -71,14 +81,38 @@ def python_example(name: str, load: str, ask: str) -> list[str]:
     return ["```python", "import likewise", loads, f"model.{ask}", "```"]
 
 
+def as_text(text: str) -> str:
+    """A text inside Markdown, a table cell among it, that reads as it is and is never markup."""
+    return _MARKUP.sub(_escaped, _one_line(text))
+
+
+def as_code(text: str) -> str:
+    """A text between backticks, with none of its own."""
+    return f"`{_one_line(text).replace('`', chr(39))}`"
+
+
+def _one_line(text: str) -> str:
+    """A text in one line; characters that no reader sees are spelt out."""
+    return _UNSEEN.sub(_spelt, " ".join(text.splitlines()))
+
+
+def _spelt(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return _ENTITIES.get(found[0]) or f"\\{found[0]}"
+
+
 def _quoted(text: str) -> str:
-    """A text between double quotes, as Python and the reader want it."""
-    return json.dumps(text, ensure_ascii=False)
+    """A text between double quotes, as Python and the reader want it; no backtick can end its block."""
+    written = json.dumps(text, ensure_ascii=False).replace("`", "\\x60")
+    return _UNSEEN.sub(_spelt, written)
 
 
 def _row(relation: Relation, source: Mapping[str, str]) -> str:
-    scale = relation.scale.replace("|", "\\|")
-    return f"| {relation.name} | {scale} | {source[relation.name]} | {relation.description or '–'} |"
+    cells = (relation.name, relation.scale, source[relation.name], relation.description or "–")
+    return f"| {' | '.join(map(as_text, cells))} |"
 
 
 def _stages(document: Mapping[str, Any], row: str) -> list[str]:
@@ -87,8 +121,9 @@ def _stages(document: Mapping[str, Any], row: str) -> list[str]:
     for number, stage in enumerate(document.get("stages", [])):
         selects = number >= len(recipe) or recipe[number].get("select", True)
         best = stage.get("best_value")
+        seen = f"{counted(stage['pairs'], row)}, {counted(stage['steps'], 'step')}"
         lines.append(
-            f"- stage `{stage['name']}`: {counted(stage['pairs'], row)}, {counted(stage['steps'], 'step')}"
+            f"- stage {as_code(stage['name'])}: {seen}"
             + (
                 f", best dev score {dev_score(best)} at step {stage['best_step']:,}"
                 if best is not None
@@ -96,5 +131,5 @@ def _stages(document: Mapping[str, Any], row: str) -> list[str]:
             )
             + (", the last step kept" if best is not None and not selects else "")
         )
-        lines += [f"  - {line}" for line in stage.get("leakage", [])]
+        lines += [f"  - {as_text(line)}" for line in stage.get("leakage", [])]
     return lines

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise.encoders.features import default_prompt
+from likewise.encoders.manifest import DOCUMENT, verify_files
+from likewise.encoders.opening import open_module
+from likewise.encoders.reading import loading
+from likewise.encoders.rules import Rules, check_keys, or_null, size, text, word
 from likewise.encoders.sentence import with_prompt
+from likewise.encoders.weights import check_exact
 from likewise.errors import ModelError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from likewise.encoders.external import TextFunction
+
+_FUNCTION: Rules = {"name": word, "width": size, "prompt": or_null(text)}
 
 
 def save_encoder(encoder: SentenceTransformer, folder: Path) -> None:
@@ -55,6 +63,7 @@ def load_grown_encoder(
 ) -> SentenceTransformer:
     """The function that a model was grown on, with the model's layers after it."""
     grown = document.get("encoder_function", {})
+    check_keys(grown, _FUNCTION, where / DOCUMENT, inside="encoder_function")
     if function is None:
         raise ModelError(
             f"{where} was grown on the vectors of {grown.get('name')!r}, which it does not hold; "
@@ -71,10 +80,20 @@ def load_grown_encoder(
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Dense
 
-    folders = sorted((where / "likewise" / "layers").glob("*_Dense"))
-    layers = [Dense.load(str(folder)) for folder in folders]
+    verify_files(where)
+    layers = []
+    for folder in sorted((where / "likewise" / "layers").glob("*_Dense"), key=_place):
+        part = open_module("Dense", folder)
+        layers.append(loading(folder, partial(Dense.load, str(folder))))
+        check_exact(layers[-1], part.weights[0])
     encoder = SentenceTransformer(modules=[*base, *layers], device="cpu")
     return with_prompt(encoder, grown["prompt"]) if grown.get("prompt") else encoder
+
+
+def _place(folder: Path) -> int:
+    """Which layer it is, by the number before its name."""
+    number = folder.name.partition("_")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def plain(state: Mapping[str, Any]) -> dict[str, Any]:

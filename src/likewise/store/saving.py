@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +11,11 @@ from typing import Any
 
 from torch import nn
 
+from likewise.disk import folder_aside
+from likewise.encoders.manifest import describe_files
 from likewise.errors import UsageError
 from likewise.folders import FORMAT
+from likewise.outputs import check_model_folder, is_model_folder
 from likewise.registry import find_family, resolve_class
 from likewise.store.card import model_card
 from likewise.versions import versions
@@ -26,33 +28,29 @@ def save_model(
     about: Mapping[str, Any],
     overwrite: bool = False,
 ) -> Path:
-    """Write a model folder aside and rename it into place; `about` goes into model.json and the card.
+    """Write a model folder that is whole or not there; `about` goes into model.json and the card.
 
     The model's class names its family, which writes the files.
     """
     target = Path(folder)
-    if target.exists() and not overwrite:
-        raise UsageError(f"{target} exists already; choose another --output or pass --overwrite")
+    check_model_folder(target, overwrite=overwrite)
     entry = find_family(str(model.family))
     if entry is None:
         raise UsageError(f"{type(model).__name__} has no family that could write it (likewise.registry)")
     family = resolve_class(entry.family)()
-    aside = target.with_name(target.name + ".partial")
-    shutil.rmtree(aside, ignore_errors=True)
-    own = aside / "likewise"
-    own.mkdir(parents=True)
-    document = {
-        "format": FORMAT,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": versions(),
-        "family": model.family,
-        **family.save(model, aside),
-        **about,
-    }
-    (own / "model.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf8")
-    card = model_card(target.name, document, family.card(target.name, document))
-    (aside / "README.md").write_text(card, encoding="utf8")
-    if target.exists():
-        shutil.rmtree(target)
-    aside.rename(target)
+    with folder_aside(target, replace=is_model_folder if overwrite else None) as place:
+        own = place / "likewise"
+        own.mkdir()
+        document = {
+            "format": FORMAT,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "versions": versions(),
+            "family": model.family,
+            **family.save(model, place),
+            **about,
+        }
+        document["files"] = describe_files(place)
+        card = model_card(target.name, document, family.card(target.name, document))
+        (place / "README.md").write_text(card, encoding="utf8")
+        (own / "model.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf8")
     return target

@@ -24,14 +24,16 @@ from likewise.methods.relations import SHRINK, infersent_stops
 from likewise.training.averaging import WeightAverage
 from likewise.training.checkpoints import (
     AVERAGE,
-    complete_checkpoints,
-    read_state,
+    Checkpoint,
+    best_file,
+    drop_old_bests,
+    refuse_lost_weights,
     restore_optimiser,
     save_weights,
     write_checkpoint,
 )
 from likewise.training.settings import FitSettings
-from likewise.training.state import FitEvent, RunState, best_file
+from likewise.training.state import FitEvent, RunState
 
 # Dev numbers of a model.
 Evaluate = Callable[[Any], Mapping[str, float]]
@@ -81,7 +83,7 @@ class SelectAndSave(TrainerCallback):
         save_every: int | None,
         evaluate: Evaluate | None,
         metric: str,
-        resume: Path | None,
+        resume: Checkpoint | None,
         writes: bool,
         emit: Callable[[FitEvent], None],
     ) -> None:
@@ -105,12 +107,12 @@ class SelectAndSave(TrainerCallback):
         """Restore what the Trainer does not: our optimiser file, the rate schedule, the selection state."""
         if self._resume is None:
             return
-        saved = read_state(self._resume)
-        restore_optimiser(optimizer, self._resume, saved["optimiser"])
+        saved, folder = self._resume.state, self._resume.folder
+        restore_optimiser(optimizer, folder, saved["optimiser"])
         lr_scheduler.load_state_dict(saved["rate_schedule"])
         self.state = RunState(**saved["run"])
         if self.average is not None:
-            self.average.restore(load_file(self._resume / AVERAGE))
+            self.average.restore(load_file(folder / AVERAGE))
         self._emit(FitEvent("resume", state.global_step, self._total))
 
     def on_step_end(
@@ -148,8 +150,13 @@ class SelectAndSave(TrainerCallback):
         logs: Any = None,
         **_: Any,
     ) -> None:
-        """Pass the loss on; a loss that is not a number ends the run with a remedy."""
-        loss = (logs or {}).get("loss")
+        """Pass the loss on; a loss that is not a number ends the run with a remedy.
+
+        The Trainer sums the losses of all steps on the device, so that one look at the sum, every ten steps
+        and at the end (`train_loss`), is a look at each of them.
+        """
+        said = logs or {}
+        loss = said.get("loss", said.get("train_loss"))
         if loss is None:
             return
         if not math.isfinite(float(loss)):
@@ -157,12 +164,15 @@ class SelectAndSave(TrainerCallback):
                 f"the loss became {loss} before step {state.global_step}; "
                 "lower learning_rate, set clip, or use fp32"
             )
-        rate = float((logs or {}).get("learning_rate", 0.0))
+        if "loss" not in said:
+            return
+        rate = float(said.get("learning_rate", 0.0))
         self._emit(
             FitEvent("step", state.global_step, self._total, {"loss": float(loss), "learning_rate": rate})
         )
 
     def _select(self, step: int) -> None:
+        refuse_lost_weights(self._model, step)
         found = self._evaluate(self._model) if self._writes and self._evaluate else {}
         values = ranks.from_first({name: float(value) for name, value in found.items()})
         run = self.state
@@ -170,12 +180,10 @@ class SelectAndSave(TrainerCallback):
         self.log({f"dev_{name}": value for name, value in values.items()})
         self._emit(FitEvent("evaluate", step, self._total, values))
         value = values[self._metric]
-        if value > run.best_value:
+        if run.is_better(value):
             run.best_value, run.best_step, run.since_best = value, step, 0
-            if self._writes and self._settings.select:
-                save_weights(self._model, best_file(self._run, step))
-                if self._save_every is None:
-                    self._drop_old_bests()
+            if self._settings.select:
+                self._keep_best()
         else:
             run.since_best += 1
             run.shrinks += self._settings.rate_schedule == "infersent"
@@ -185,6 +193,13 @@ class SelectAndSave(TrainerCallback):
                 most is not None and run.not_better >= most
             )
 
+    def _keep_best(self) -> None:
+        run, step = self.state, self.state.best_step
+        digest = save_weights(self._model, best_file(self._run, step)) if self._writes else ""
+        run.best_sha256 = ranks.from_first(digest)
+        if self._writes and self._save_every is None:
+            drop_old_bests(self._run, step)
+
     def _shrink(self, optimizer: Any) -> None:
         """Divide the rates now: the schedule's own turn was before this evaluation."""
         for group in optimizer.param_groups:
@@ -193,26 +208,16 @@ class SelectAndSave(TrainerCallback):
         self.state.stopped = self.state.stopped or infersent_stops(largest)
 
     def _checkpoint(self, state: TrainerState, optimizer: Any, lr_scheduler: Any) -> None:
+        refuse_lost_weights(self._model, state.global_step)
         optimiser = getattr(optimizer, "optimizer", optimizer)
-        aside = self._run / "trainer_state.partial"
-        state.save_to_json(str(aside))
         write_checkpoint(
             self._run,
             state.global_step,
             model=self._model,
             optimiser=optimiser,
             state={"run": asdict(self.state), "rate_schedule": lr_scheduler.state_dict()},
-            trainer_state=aside.read_text(encoding="utf8"),
+            trainer_state=lambda path: state.save_to_json(str(path)),
             average=None if self.average is None else self.average.state(),
         )
-        aside.unlink()
-        self._drop_old_bests()
+        drop_old_bests(self._run, self.state.best_step)
         self._emit(FitEvent("checkpoint", state.global_step, self._total))
-
-    def _drop_old_bests(self) -> None:
-        """Keep the best files that a checkpoint may still be resumed into."""
-        needed = {self.state.best_step}
-        needed |= {int(read_state(folder)["run"]["best_step"]) for folder in complete_checkpoints(self._run)}
-        for file in self._run.glob("best-*.safetensors"):
-            if int(file.stem.partition("-")[2]) not in needed:
-                file.unlink()

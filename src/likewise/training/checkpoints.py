@@ -1,19 +1,25 @@
-"""Checkpoints without pickle: safetensors and JSON, made valid by a marker that is written last.
+"""Checkpoints without pickle: safetensors and JSON, made valid by a marker that lists their hashes.
 
 checkpoint-000120/
   model.safetensors        all parameters and buffers
   optimizer.safetensors    the optimiser's tensors
-  state.json               its other values, the rate schedule, selection state
+  average.safetensors      the running mean of the weights, if there is one
+  state.json               the optimiser's other values, the rate schedule, selection state
   trainer_state.json       the Trainer's own counters
-  COMPLETE                 written last; a folder without it is ignored and removed
+  COMPLETE                 the step, and the sha256 of every other file
+
+A checkpoint takes its name when all of it is on disk. Before a run goes on from one, its files are compared
+with their hashes, and so is the file of the best weights that it needs; one that is damaged is said to be,
+removed, and the one before it is taken.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Mapping
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +27,36 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from likewise.errors import ModelError
+from likewise import ranks
+from likewise.disk import folder_aside, path_aside, remove_folder
+from likewise.errors import EvaluationError, ModelError
+from likewise.files import file_sha256
+
+_log = logging.getLogger("likewise")
 
 AVERAGE = "average.safetensors"
 MARKER = "COMPLETE"
 KEPT = 2
+_MODEL, _OPTIMISER, _STATE, _TRAINER = (
+    "model.safetensors",
+    "optimizer.safetensors",
+    "state.json",
+    "trainer_state.json",
+)
+_FILES = {_MODEL, _OPTIMISER, _STATE, _TRAINER, AVERAGE}
+_FOLDER = re.compile(r"checkpoint-\d{8}")
+
+
+class DamagedError(ModelError):
+    """Files of a run are not what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint whose files are those that were written, and its JSON part."""
+
+    folder: Path
+    state: Mapping[str, Any]
 
 
 def checkpoint_folder(run: Path, step: int) -> Path:
@@ -34,8 +65,21 @@ def checkpoint_folder(run: Path, step: int) -> Path:
 
 
 def complete_checkpoints(run: Path) -> list[Path]:
-    """Valid checkpoints, oldest first."""
-    return sorted(folder for folder in run.glob("checkpoint-*") if (folder / MARKER).is_file())
+    """Checkpoints that were written to their end, oldest first; their files are not looked at."""
+    return [folder for folder in _checkpoints(run) if (folder / MARKER).is_file()]
+
+
+def _checkpoints(run: Path) -> list[Path]:
+    """Folders that are called as checkpoints are, oldest first; links are somebody else's."""
+    if run.is_symlink():
+        return []
+    found = sorted(folder for folder in run.glob("checkpoint-*") if _FOLDER.fullmatch(folder.name))
+    return [folder for folder in found if folder.is_dir() and not folder.is_symlink()]
+
+
+def best_file(run: Path, step: int) -> Path:
+    """Where the weights of the best dev step lie."""
+    return run / f"best-{step:08d}.safetensors"
 
 
 def write_checkpoint(
@@ -45,64 +89,172 @@ def write_checkpoint(
     model: nn.Module,
     optimiser: torch.optim.Optimizer,
     state: Mapping[str, Any],
-    trainer_state: str,
+    trainer_state: Callable[[Path], None] = lambda path: None,
     average: Mapping[str, Tensor] | None = None,
 ) -> Path:
-    """Write one checkpoint aside, mark it complete, rename it into place, drop the oldest beyond KEPT."""
-    aside = run / f"writing-{step:08d}"
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
-    save_weights(model, aside / "model.safetensors")
-    tensors, values = flatten_optimiser(optimiser.state_dict())
-    save_file(tensors, aside / "optimizer.safetensors")
-    if average is not None:
-        save_file(dict(average), aside / AVERAGE)
-    (aside / "state.json").write_text(json.dumps({**state, "optimiser": values}), encoding="utf8")
-    (aside / "trainer_state.json").write_text(trainer_state, encoding="utf8")
-    (aside / MARKER).write_text(str(step), encoding="utf8")
-    for file in aside.iterdir():
-        _sync(file)
+    """Write one checkpoint, whole or not at all; the oldest beyond KEPT are dropped.
+
+    `trainer_state` writes the Trainer's own counters to the path it is given.
+    """
     final = checkpoint_folder(run, step)
-    shutil.rmtree(final, ignore_errors=True)
-    aside.rename(final)
+    with folder_aside(final, replace=lambda old: True) as place:
+        _save_tensors(model, place / _MODEL)
+        tensors, values = flatten_optimiser(optimiser.state_dict())
+        save_file(tensors, place / _OPTIMISER)
+        if average is not None:
+            save_file(dict(average), place / AVERAGE)
+        (place / _STATE).write_text(json.dumps({**state, "optimiser": values}), encoding="utf8")
+        trainer_state(place / _TRAINER)
+        files = {file.name: file_sha256(file) for file in sorted(place.iterdir())}
+        marker = json.dumps({"step": step, "files": files}, indent=1)
+        (place / MARKER).write_text(marker + "\n", encoding="utf8")
     for old in complete_checkpoints(run)[:-KEPT]:
-        (old / MARKER).unlink()
-        shutil.rmtree(old, ignore_errors=True)
+        remove_folder(old)
     return final
 
 
-def _sync(file: Path) -> None:
-    """Reach the disk before the marker counts: a power cut must not leave a valid-looking half."""
-    handle = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def newest_whole(run: Path) -> Checkpoint | None:
+    """The newest checkpoint that is as it was written; what is passed over is said and removed.
+
+    Under torchrun the first process looks, and all go on from what it found.
+    """
+    found = _newest_whole(run) if ranks.is_first() else None
+    return ranks.from_first(found)
 
 
-def read_state(folder: Path) -> dict[str, Any]:
-    """The JSON part of a checkpoint."""
+def _newest_whole(run: Path) -> Checkpoint | None:
+    folders = _checkpoints(run)[::-1]
+    for folder in folders:
+        try:
+            return _verified(run, folder)
+        except DamagedError as error:
+            _log.warning(
+                "%s; this checkpoint is removed, and the one before it is used if there is one", error
+            )
+            remove_folder(folder)
+    if folders:
+        _log.warning("%s: no checkpoint is whole, so this stage is trained from its beginning", run)
+    return None
+
+
+def _verified(run: Path, folder: Path) -> Checkpoint:
+    """A checkpoint compared with its marker."""
+    marker = _read_json(folder / MARKER)
+    files = marker.get("files")
+    if not isinstance(files, dict) or checkpoint_folder(run, _number(marker.get("step"))) != folder:
+        raise DamagedError(f"{folder / MARKER}: does not list the checkpoint's files with their hashes")
+    wrong = ({_MODEL, _OPTIMISER, _STATE} - set(files)) | (set(files) - _FILES)
+    if wrong:
+        raise DamagedError(f"{folder / MARKER}: does not name the right files ({', '.join(sorted(wrong))})")
+    # The Trainer would open what it finds here by the names of its own files, which are pickles.
+    others = {entry.name for entry in folder.iterdir()} - {*files, MARKER}
+    if others:
+        raise DamagedError(f"{folder}: holds {', '.join(sorted(others))}, which was not written with it")
+    for name, digest in files.items():
+        check_file(folder / name, str(digest))
+    state = _read_json(folder / _STATE)
+    selected = state.get("run", {})
+    if digest := selected.get("best_sha256", ""):
+        check_file(best_file(run, int(selected["best_step"])), digest)
+    return Checkpoint(folder, state)
+
+
+def check_file(path: Path, digest: str) -> None:
+    """Refuse a file that is not there, or that holds something else than what was written."""
     try:
-        state: dict[str, Any] = json.loads((folder / "state.json").read_text(encoding="utf8"))
-    except (OSError, ValueError) as error:
+        found = file_sha256(path)
+    except PermissionError as error:
         raise ModelError(
-            f"{folder}: the checkpoint cannot be read ({error}); remove it and resume again"
+            f"{path}: cannot be read ({error.strerror}); correct its permissions and run the same again"
         ) from error
-    return state
+    except OSError as error:
+        raise DamagedError(f"{path}: cannot be read ({error.strerror})") from error
+    if found != digest:
+        raise DamagedError(f"{path}: has changed since it was written (its sha256 is another one)")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf8"))
+    except PermissionError as error:
+        raise ModelError(
+            f"{path}: cannot be read ({error.strerror}); correct its permissions and run the same again"
+        ) from error
+    except OSError as error:
+        raise DamagedError(f"{path}: cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(f"{path}: is not JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise DamagedError(f"{path}: does not hold a JSON object")
+    return found
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and value >= 0 else -1
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, folder: Path, values: Mapping[str, Any]) -> None:
     """Put the optimiser back to where the checkpoint left it."""
-    tensors = load_file(folder / "optimizer.safetensors")
+    tensors = load_file(folder / _OPTIMISER)
     optimiser.load_state_dict(unflatten_optimiser(tensors, values))
 
 
-def save_weights(model: nn.Module, path: Path) -> None:
-    """All parameters and buffers as safetensors, written aside and renamed."""
+def drop_old_bests(run: Path, best_step: int) -> None:
+    """Keep the best weights of now, and those that a checkpoint may still be resumed into."""
+    needed = {best_step}
+    for folder in complete_checkpoints(run):
+        try:
+            needed.add(int(_read_json(folder / _STATE)["run"]["best_step"]))
+        except (DamagedError, KeyError, TypeError, ValueError):
+            continue  # nobody will go on from it
+    for file in run.glob("best-*.safetensors"):
+        if file.stem.partition("-")[2] not in {f"{step:08d}" for step in needed}:
+            file.unlink(missing_ok=True)
+
+
+# Weights by themselves.
+
+
+def save_weights(model: nn.Module, path: Path) -> str:
+    """All parameters and buffers as safetensors, whole or not there; the file's sha256."""
+    with path_aside(path, ".safetensors") as aside:
+        _save_tensors(model, aside)
+        digest = file_sha256(aside)
+    return digest
+
+
+def load_weights(model: nn.Module, path: Path, digest: str = "") -> None:
+    """Read weights that `save_weights` wrote into a model of the same shape, checked against its hash."""
+    if digest:
+        check_file(path, digest)
+    model.load_state_dict(load_file(path), strict=True)
+
+
+def refuse_lost_weights(model: nn.Module, step: int) -> None:
+    """Refuse weights that are not finite: nothing that is computed with them means anything."""
+    lost = _first_lost(model.named_parameters())
+    if lost is not None:
+        raise EvaluationError(
+            f"the weights of {lost} became infinite or not a number by step {step}; "
+            "lower learning_rate, set clip, or use fp32"
+        )
+
+
+@torch.no_grad()
+def _first_lost(parameters: Iterable[tuple[str, Tensor]]) -> str | None:
+    """The name of the first parameter that is not finite, found with one wait for the device."""
+    named = [(name, value) for name, value in parameters if value.is_floating_point() and value.numel()]
+    if not named:
+        return None
+    # A sum over squares may overflow where the weights do not; the largest of the absolute values cannot.
+    largest = torch.stack([value.abs().amax().float() for _, value in named])
+    lost = (~torch.isfinite(largest)).nonzero()
+    return named[int(lost[0])][0] if len(lost) else None
+
+
+def _save_tensors(model: nn.Module, path: Path) -> None:
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    aside = path.with_name(path.name + ".partial")
-    save_file(_unshared(state), aside)
-    aside.rename(path)
+    save_file(_unshared(state), path)
 
 
 def _unshared(state: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -114,11 +266,6 @@ def _unshared(state: dict[str, Tensor]) -> dict[str, Tensor]:
         result[name] = tensor.clone() if address in seen else tensor
         seen.add(address)
     return result
-
-
-def load_weights(model: nn.Module, path: Path) -> None:
-    """Read weights that `save_weights` wrote into a model of the same shape."""
-    model.load_state_dict(load_file(path), strict=True)
 
 
 def flatten_optimiser(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -12,7 +12,6 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,14 @@ from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from likewise import ranks
-from likewise.data import write_json_aside
+from likewise.disk import make_folder, saying_why
 from likewise.errors import UsageError
 from likewise.training.callbacks import Evaluate, SeedSteps, SelectAndSave
-from likewise.training.checkpoints import complete_checkpoints, load_weights, read_state, save_weights
+from likewise.training.checkpoints import Checkpoint, best_file, load_weights, newest_whole
 from likewise.training.optimiser import make_optimiser, make_rate_schedule
 from likewise.training.sampler import Batches, Share, make_loader
 from likewise.training.settings import FitSettings
-from likewise.training.state import FitEvent, FitReport, RunState, best_file, finished_report
+from likewise.training.state import FitEvent, FitReport, RunState, finish, finished_report
 
 
 class _StepTrainer(Trainer):
@@ -65,10 +64,11 @@ def fit(
 
     `prepare` makes the batches, once the model lies where it computes. `evaluate` gives dev numbers for the
     model, `metric` names the one to maximise. `run` holds checkpoints (none if it is not to be `resumable`);
-    with `resume` the newest complete one is continued. A finished run is not repeated: its weights are
+    with `resume` the newest one that is whole is continued. A finished run is not repeated: its weights are
     loaded.
     """
-    run.mkdir(parents=True, exist_ok=True)
+    with saying_why(run):
+        make_folder(run)
     if resume and (done := finished_report(model, run)):
         return done
     started = time.monotonic()
@@ -79,7 +79,7 @@ def fit(
     loader, sampler = make_loader(batches, share)
     updates = math.ceil(len(sampler) / settings.accumulation)
     total = settings.max_steps or math.ceil(updates * settings.epochs)
-    found = complete_checkpoints(run)[-1:] if resume else []
+    found = newest_whole(run) if resume else None
     keeper = SelectAndSave(
         model,
         run,
@@ -89,7 +89,7 @@ def fit(
         save_every=(settings.save_every or min(updates, 500)) if resumable else None,
         evaluate=evaluate,
         metric=metric,
-        resume=found[0] if found else None,
+        resume=found,
         writes=arguments.process_index == 0,
         emit=emit,
     )
@@ -102,7 +102,7 @@ def fit(
             keeper.average.leave()
     if finished.best_step >= 0 and settings.select:
         ranks.wait()
-        load_weights(model, best_file(run, finished.best_step))
+        load_weights(model, best_file(run, finished.best_step), finished.best_sha256)
     report = FitReport(
         steps=total if not finished.stopped else int(finished.history[-1]["step"]),
         pairs=batches.rows,
@@ -111,10 +111,7 @@ def fit(
         best_value=finished.best_value if finished.best_step >= 0 else None,
         history=finished.history,
     )
-    if arguments.process_index == 0:
-        save_weights(model, run / "final.safetensors")
-        write_json_aside(run / "done.json", asdict(report))
-    ranks.wait()
+    finish(model, run, report)
     return report
 
 
@@ -170,7 +167,7 @@ def _train(
     updates: int,
     seeder: SeedSteps,
     keeper: SelectAndSave,
-    found: list[Path],
+    found: Checkpoint | None,
 ) -> None:
     optimiser = make_optimiser(model, settings)
     rates = make_rate_schedule(
@@ -188,12 +185,12 @@ def _train(
     with warnings.catch_warnings():
         # LambdaLR cannot know that the optimiser's own state was restored before its first step.
         warnings.filterwarnings("ignore", message="Detected call of `lr_scheduler.step", category=UserWarning)
-        trainer.train(resume_from_checkpoint=str(found[0]) if found else None)
+        trainer.train(resume_from_checkpoint=None if found is None else str(found.folder))
 
 
-def _already_stopped(found: list[Path]) -> RunState | None:
+def _already_stopped(found: Checkpoint | None) -> RunState | None:
     """The state of a checkpoint that was written by the step that stopped the run."""
-    if not found:
+    if found is None:
         return None
-    state = RunState(**read_state(found[0])["run"])
+    state = RunState(**found.state["run"])
     return state if state.stopped else None

@@ -7,7 +7,6 @@ Trainer, whose turn around a step would cost as much as the step. Everything an 
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -18,17 +17,19 @@ import torch
 from torch import Tensor, nn
 
 from likewise import ranks
-from likewise.data import write_json_aside
+from likewise.disk import make_folder, saying_why
 from likewise.errors import EvaluationError
 from likewise.training.checkpoints import (
-    complete_checkpoints,
+    best_file,
+    drop_old_bests,
     load_weights,
-    read_state,
+    newest_whole,
+    refuse_lost_weights,
     restore_optimiser,
     save_weights,
     write_checkpoint,
 )
-from likewise.training.state import FitEvent, FitReport, RunState, best_file, finished_report
+from likewise.training.state import FitEvent, FitReport, RunState, finish, finished_report
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ def fit_vectors(
 
     Under torchrun every process does the same work on the same numbers, and the first one writes.
     """
-    run.mkdir(parents=True, exist_ok=True)
+    with saying_why(run):
+        make_folder(run)
     if resume and (done := finished_report(module, run)):
         return done
     started = time.monotonic()
@@ -87,27 +89,29 @@ def fit_vectors(
         emit(FitEvent("resume", step, settings.epochs * step // epoch))
     while epoch < settings.epochs and not state.stopped:
         module.train()
+        lost: Tensor | None = None
         for loss in task.losses(epoch):
             optimiser.zero_grad(set_to_none=True)
+            lost = ~torch.isfinite(loss.detach()) | (False if lost is None else lost)
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             step += 1
-        _refuse_nan(loss, step)
+        _refuse_nan(lost, step)
+        refuse_lost_weights(module, step)
         epoch += 1
         module.eval()
         _select(state, module, task, settings, run, step=step, epoch=epoch, emit=emit)
         if resumable and ranks.is_first():
             _checkpoint(run, step, module, optimiser, state, epoch)
+        if ranks.is_first():
+            drop_old_bests(run, state.best_step)
     if state.best_step >= 0 and settings.select:
         ranks.wait()
-        load_weights(module, best_file(run, state.best_step))
+        load_weights(module, best_file(run, state.best_step), state.best_sha256)
     report = FitReport(
         step, task.pairs, time.monotonic() - started, state.best_step, state.best_value, state.history
     )
-    if ranks.is_first():
-        save_weights(module, run / "final.safetensors")
-        write_json_aside(run / "done.json", asdict(report))
-    ranks.wait()
+    finish(module, run, report)
     return report
 
 
@@ -125,11 +129,10 @@ def _select(
     values = {name: float(value) for name, value in task.evaluate().items()}
     state.history.append({"step": step, "epoch": epoch, **values})
     emit(FitEvent("evaluate", step, settings.epochs * step // epoch, values))
-    if values["score"] > state.best_value:
-        if ranks.is_first() and settings.select:
-            save_weights(module, best_file(run, step))
-            if state.best_step >= 0:
-                best_file(run, state.best_step).unlink(missing_ok=True)
+    if state.is_better(values["score"]):
+        if settings.select:
+            digest = save_weights(module, best_file(run, step)) if ranks.is_first() else ""
+            state.best_sha256 = ranks.from_first(digest)
         state.best_value, state.best_step, state.since_best = values["score"], step, 0
         return
     state.since_best += 1
@@ -146,21 +149,21 @@ def _checkpoint(
         model=module,
         optimiser=optimiser,
         state={"run": asdict(state), "epoch": epoch, "step": step},
-        trainer_state="{}",
     )
 
 
 def _restore(module: nn.Module, optimiser: torch.optim.Optimizer, run: Path) -> tuple[RunState, int, int]:
-    found = complete_checkpoints(run)[-1:]
-    if not found:
+    found = newest_whole(run)
+    if found is None:
         return RunState(), 0, 0
-    saved = read_state(found[0])
-    load_weights(module, found[0] / "model.safetensors")
-    restore_optimiser(optimiser, found[0], saved["optimiser"])
+    saved, folder = found.state, found.folder
+    load_weights(module, folder / "model.safetensors")
+    restore_optimiser(optimiser, folder, saved["optimiser"])
     return RunState(**saved["run"]), int(saved["epoch"]), int(saved["step"])
 
 
-def _refuse_nan(loss: Tensor, step: int) -> None:
-    value = float(loss.detach())
-    if not math.isfinite(value):
-        raise EvaluationError(f"the loss became {value} before step {step}; lower learning_rate")
+def _refuse_nan(lost: Tensor | None, step: int) -> None:
+    if lost is not None and bool(lost.any()):
+        raise EvaluationError(
+            f"the loss became infinite or not a number before step {step}; lower learning_rate"
+        )

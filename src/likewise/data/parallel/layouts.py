@@ -22,6 +22,7 @@ from likewise.data.parallel.tatoeba import LINKS, PAIR_FIELDS, SENTENCES, is_pai
 from likewise.data.rows import Table
 from likewise.data.tables import open_table
 from likewise.errors import DataError, Problem, UsageError
+from likewise.wording import listed
 
 Layout = Literal["auto", "table", "headerless", "moses", "tatoeba", "tatoeba-export"]
 Columns = Sequence[str] | Sequence[int]
@@ -213,7 +214,7 @@ def _columns_of(table: Table, couple: Couple) -> tuple[str, str]:
         return find_text_columns(table.columns, source=table.name)
     except DataError:
         wanted = " and ".join(repr(language.code) for language in couple)
-        found = f"no two columns are known to hold {wanted}; columns: {', '.join(table.columns)}"
+        found = f"no two columns are known to hold {wanted}; columns: {listed(table.columns)}"
         raise DataError([Problem(table.name, found, _NAME_COLUMNS)]) from None
 
 
@@ -230,9 +231,7 @@ def _language_columns(table: Table) -> tuple[str, str]:
         named = [column for column in named if column.lower() not in _ROW_NUMBERS]
     if len(named) == 2:
         return named[0], named[1]
-    found = (
-        f"{len(named)} columns are named after a language, expected 2; columns: {', '.join(table.columns)}"
-    )
+    found = f"{len(named)} columns are named after a language, expected 2; columns: {listed(table.columns)}"
     raise DataError([Problem(table.name, found, _NAME_BOTH)])
 
 

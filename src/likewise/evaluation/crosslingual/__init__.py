@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from likewise.evaluation.crosslingual.data import PAIRS, CrosslingualData, load_crosslingual
 from likewise.evaluation.crosslingual.measuring import (
+    REPORT_FILES,
     CrosslingualResult,
     measure_crosslingual,
     run_crosslingual,
@@ -13,6 +14,7 @@ from likewise.evaluation.crosslingual.views import Views
 
 __all__ = [
     "PAIRS",
+    "REPORT_FILES",
     "CrosslingualData",
     "CrosslingualResult",
     "Views",

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.data.aside import write_json_aside, write_text_aside
+from likewise.disk import write_json_aside, write_text_aside
 from likewise.errors import EvaluationError, MissingExtraError
 from likewise.evaluation.crosslingual.data import PAIRS, CrosslingualData, load_crosslingual
 from likewise.evaluation.crosslingual.language_pairs import (
@@ -173,6 +173,9 @@ def measure_crosslingual(
         data.notes,
         scores=scores,
     )
+
+
+REPORT_FILES = ("crosslingual.md", "crosslingual.json", "spread.svg", "spread.png")
 
 
 def write_report(result: CrosslingualResult, folder: Path | str) -> tuple[Path, ...]:

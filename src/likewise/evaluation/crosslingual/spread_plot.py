@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from likewise.disk import path_aside
 from likewise.errors import MissingExtraError
 from likewise.evaluation.crosslingual.language_pairs import PairScores
 from likewise.evaluation.crosslingual.spread import EDGES, Spread, measure_spread, pool
@@ -52,8 +53,8 @@ def draw_spread(scores: PairScores, path: Path) -> None:
         marks = [axis.get_legend_handles_labels() for axis in axes[:2]]
         handles, labels = ([mark for marked in marks for mark in marked[part]] for part in (0, 1))
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, labelcolor=INK)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=160, metadata={"Date": None} if path.suffix == ".svg" else None)
+        with path_aside(path, path.suffix) as aside:
+            figure.savefig(aside, dpi=160, metadata={"Date": None} if path.suffix == ".svg" else None)
         plt.close(figure)
 
 

@@ -1,0 +1,99 @@
+"""What a Python caller hands over, checked before anything is made of it; a wrong type is a UsageError."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from likewise.errors import UsageError
+from likewise.files import may_be_path
+from likewise.wording import has_half_character, quoted
+
+
+def require_text(value: object, what: str, *, optional: bool = True) -> None:
+    """Refuse what is no text; `what` names the argument. An empty one is refused where it is read."""
+    if value is None and optional:
+        return
+    if not isinstance(value, str) or has_half_character(value):
+        raise _wrong(value, what, "a text")
+
+
+def require_path(value: object, what: str, *, optional: bool = False) -> None:
+    """Refuse what cannot lead to a file or folder: other types, an empty or an endless name, a NUL in it."""
+    if value is None and optional:
+        return
+    path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(path, str) or not may_be_path(path):
+        raise _wrong(value, what, "the name of a file or folder, as text or Path")
+
+
+def require_flag(value: object, what: str) -> None:
+    """Refuse what is not True or False: a text "no" would mean yes."""
+    if not isinstance(value, int) or value not in (0, 1):
+        raise _wrong(value, what, "True or False")
+
+
+def require_number(value: object, what: str, *, low: float, high: float) -> None:
+    """Refuse what is no number from low to high."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    if not number or not low <= value <= high:  # type: ignore[operator]
+        raise _wrong(value, what, f"a number from {low:g} to {high:g}")
+
+
+def require_seed(value: object, what: str = "seed") -> None:
+    """Refuse what numpy and torch do not both take as a seed."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**32:
+        raise _wrong(value, what, "a whole number from 0 to 4294967295")
+
+
+def require_function(value: object, what: str, *, optional: bool = True) -> None:
+    """Refuse what cannot be called."""
+    if not callable(value) and not (optional and value is None):
+        raise _wrong(value, what, "a function")
+
+
+def require_mapping(value: object, what: str, *, optional: bool = True) -> None:
+    """Refuse what is no mapping from names."""
+    if value is None and optional:
+        return
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise _wrong(value, what, "a dict from names to values")
+
+
+def listed_names(value: Any, what: str) -> list[str]:
+    """One name or several as a list; none of None."""
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [value]
+    plain = isinstance(value, Iterable) and not isinstance(value, Mapping | bytes)
+    if not plain or hasattr(value, "columns"):
+        raise _wrong(value, what, "a name, or a list of names")
+    names = list(value)
+    if not all(isinstance(name, str) for name in names):
+        raise _wrong(value, what, "a name, or a list of names")
+    return names
+
+
+def listed_texts(value: Any, what: str) -> list[str]:
+    """One text or several as a list; what is in it is checked where it is read."""
+    if isinstance(value, str):
+        return [value]
+    plain = isinstance(value, Iterable) and not isinstance(value, Mapping | bytes)
+    if not plain or hasattr(value, "columns"):
+        raise _wrong(value, what, "a text, or a list of texts")
+    return list(value)
+
+
+def require_device(value: object) -> None:
+    """Refuse what is no name of a device; a torch.device is one."""
+    known = isinstance(value, str) or type(value).__name__ == "device"
+    whole = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1024
+    if value is not None and not known and not whole:
+        raise _wrong(value, "device", "cpu, cuda, cuda:1, mps or None")
+
+
+def _wrong(value: object, what: str, expected: str) -> UsageError:
+    return UsageError(f"{what} is {quoted(value, most=80)} ({type(value).__name__}), expected {expected}")

@@ -1,0 +1,467 @@
+"""The one module that writes to disk: files and folders are whole or not there, and they last.
+
+Whatever is written lies first in a place of its own beside its target:
+
+    .likewise-7c1f09aa52d0b3e4/     a folder with a name that nobody else uses, locked while its owner lives
+      whole                         the file or folder that is being written
+      replaced, name                the old folder and its name, where two cannot be exchanged in one step
+
+When it is complete, it is synced and takes its name in one step, and the folder that holds it is synced. A
+place whose owner was killed is not locked any more; the next write into the same folder removes it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO
+
+from likewise.errors import DataError, Problem, UsageError
+
+_PLACE = re.compile(r"\.likewise-[0-9a-f]{16}")
+_WHOLE, _REPLACED, _NAME = "whole", "replaced", "name"
+_PLAIN_NAME = re.compile(r"[^/\0]+")
+_AT_CWD, _EXCHANGE = -100, 2
+# What goes wrong in writing and not in reading.
+_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
+# safetensors and tokenizers say "(os error 28)", pyarrow "[Errno 28]".
+_HIDDEN = re.compile(r"(?:os error|\[[Ee]rrno) (\d+)[)\]]")
+
+
+class UnwritableError(DataError):
+    """A file or folder could not be written: there is no room, no permission, or no such place."""
+
+
+class BusyError(UsageError):
+    """Another process is at work on the same files."""
+
+
+# Files.
+
+
+@contextmanager
+def open_aside(path: str | Path, *, replace: bool = True) -> Iterator[BinaryIO]:
+    """A file to write to that takes its name when the block ends well and vanishes when it does not.
+
+    Missing folders are made. Without `replace` a file that appears under the name in the meantime is kept. A
+    name that is a device or a pipe (/dev/stdout) is written to directly.
+    """
+    target = _real(path)
+    if os.path.isdir(target):  # which, unlike Path.is_dir, also answers for names that cannot be
+        raise DataError([Problem(str(path), "is a folder, expected the name of a file", "name a file in it")])
+    if os.path.exists(target) and not os.path.isfile(target):
+        with saying_why(path), _open_device(target) as device:
+            yield device
+        return
+    with path_aside(path, replace=replace) as whole, whole.open("xb") as handle:
+        yield handle
+        handle.flush()
+
+
+def _open_device(path: Path) -> BinaryIO:
+    """A device or pipe to write to; one that nobody reads is refused, since it would wait for ever."""
+    handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    os.set_blocking(handle, True)
+    return os.fdopen(handle, "wb")
+
+
+@contextmanager
+def path_aside(path: str | Path, suffix: str = "", *, replace: bool = True) -> Iterator[Path]:
+    """A path that ends in `suffix`, for whoever writes files by name.
+
+    The file takes the name `path` when the block ends well and vanishes when it does not. Without `replace` a
+    file that appears under the name in the meantime is kept.
+    """
+    target = _real(path)
+    with _place_beside(target, path) as place:
+        whole = place / f"{_WHOLE}{suffix}"
+        with saying_why(path, of_others=True):
+            yield whole
+        with saying_why(path):
+            sync_file(whole, mode=_mode_of(target))
+            _name(whole, target, replace=replace)
+            sync_folder(target.parent)
+
+
+def _name(whole: Path, target: Path, *, replace: bool) -> None:
+    """Give a file its name; without `replace` only if nobody has it."""
+    if replace:
+        whole.replace(target)
+        return
+    try:
+        os.link(whole, target)
+    except OSError:
+        # Some file systems have no hard links: there the name is looked at just before it is taken.
+        if os.path.lexists(target):
+            found = f"{target} appeared while it was being written"
+            raise UsageError(f"{found}; choose another name or pass --overwrite") from None
+        whole.replace(target)
+
+
+def write_text_aside(path: str | Path, text: str, *, replace: bool = True) -> None:
+    """Write a UTF-8 text file that is either whole or not there."""
+    with open_aside(path, replace=replace) as handle:
+        handle.write(text.encode("utf-8"))
+
+
+def write_json_aside(path: str | Path, value: object, *, replace: bool = True) -> None:
+    """Write a JSON file that is either whole or not there; NaN and infinities become null."""
+    write_text_aside(path, to_json(value, indent=2) + "\n", replace=replace)
+
+
+def to_json(value: object, *, indent: int | None = None) -> str:
+    """JSON of plain values, dataclasses, paths, numpy numbers and arrays; NaN and infinities become null."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=_plain)
+    except ValueError:
+        loose = json.loads(
+            json.dumps(value, ensure_ascii=False, default=_plain), parse_constant=lambda name: None
+        )
+        return json.dumps(loose, ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+# Folders.
+
+
+# Whether a folder may be removed; asked about the very folder that is about to go.
+MayGo = Callable[[Path], bool]
+
+
+@contextmanager
+def folder_aside(path: str | Path, *, replace: MayGo | None = None) -> Iterator[Path]:
+    """An empty folder to fill that takes its name when the block ends well and vanishes when it does not.
+
+    With `replace` a folder of that name is exchanged for the new one in one step, and removed if `replace`
+    then says that it may go; otherwise it gets its name back, so that a file that somebody put into it at
+    the last moment is not lost.
+    """
+    target = _real(path)
+    with _place_beside(target, path) as place:
+        whole = place / _WHOLE
+        with saying_why(path, of_others=True):
+            whole.mkdir()
+            yield whole
+        with saying_why(path):
+            sync_tree(whole)
+            if replace is not None and target.is_dir():
+                whole.chmod(stat.S_IMODE(target.stat().st_mode))
+                _exchange(whole, target, place)
+                _give_back_unless(replace, whole, target, place)
+            elif target.exists():
+                raise UsageError(f"{path} was made by somebody else in the meantime; choose another --output")
+            else:
+                whole.rename(target)
+            sync_folder(target.parent)
+
+
+def remove_folder(path: str | Path, *, may_go: MayGo = lambda folder: True) -> bool:
+    """Remove a folder, at no moment leaving a part of it under its name; whether it is gone.
+
+    One that may not go, asked at the last moment, stays as it is.
+    """
+    target = _real(path)
+    if not os.path.isdir(target):
+        return True
+    with _place_beside(target, path) as place, saying_why(path):
+        (place / _NAME).write_text(target.name, encoding="utf8")
+        target.rename(place / _REPLACED)
+        gone = may_go(place / _REPLACED)
+        if gone:
+            (place / _NAME).unlink()
+        else:
+            _put_back(place)
+        sync_folder(target.parent)
+    return gone
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder for what nobody will look for; one whose owner was killed is removed by the next."""
+    target = Path(tempfile.gettempdir()) / "scratch"
+    with _place_beside(target, target.parent) as place:
+        yield place
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, so that they last."""
+    if os.path.isdir(path):
+        return
+    make_folder(path.parent)
+    path.mkdir(exist_ok=True)
+    sync_folder(path.parent)
+
+
+# Lasting.
+
+
+def sync_file(path: Path, mode: int | None = None) -> None:
+    """Make what a file holds survive a power cut; its permissions become the usual ones, or `mode`."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        # Some libraries write files that only their owner may read.
+        os.fchmod(handle, 0o666 & ~_umask() if mode is None else mode)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(path: Path) -> None:
+    """See to it that the names in a folder survive a power cut, where the file system can promise that."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # Some file systems cannot sync a folder, and say so by these.
+        if error.errno not in (errno.EINVAL, errno.EBADF, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+def sync_tree(folder: Path) -> None:
+    """Sync all files of a folder and then the folders themselves, the innermost first."""
+    for where, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            sync_file(Path(where) / name)
+        sync_folder(Path(where))
+
+
+# Locks.
+
+
+@contextmanager
+def locked(path: Path, busy: str) -> Iterator[None]:
+    """Hold the lock of a file that is there for nothing else; if another process has it, `busy` is said."""
+    with saying_why(path):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    try:
+        if not _lock(handle):
+            raise BusyError(busy)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def own_turn(path: Path, busy: str = "") -> Iterator[None]:
+    """Hold a lock by name that others wait for, or are told `busy`; its file is gone when nobody holds it."""
+    with saying_why(path):
+        make_folder(path.parent)
+        handle = _open_turn(path, busy)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()
+        os.close(handle)
+
+
+def _open_turn(path: Path, busy: str) -> int:
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        if not _lock(handle, wait=not busy):
+            os.close(handle)
+            raise BusyError(busy)
+        with suppress(FileNotFoundError):
+            if os.fstat(handle).st_ino == path.stat().st_ino:
+                return handle
+        os.close(handle)  # the one before removed the file while we waited for it
+
+
+def _lock(handle: int, *, wait: bool = False) -> bool:
+    """Whether the lock of an open file or folder could be had; it goes with the process at the latest."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+# Errors.
+
+
+@contextmanager
+def saying_why(path: str | Path, *, of_others: bool = False) -> Iterator[None]:
+    """Turn what the operating system says while `path` is written into a message about it.
+
+    With `of_others` the block is somebody else's: only what is surely about writing is taken for that.
+    """
+    try:
+        yield
+    except (BrokenPipeError, UnwritableError, BusyError):
+        raise
+    except Exception as error:
+        found = _system_error(error)
+        if found is None or (of_others and found.errno not in _WRITING):
+            raise
+        raise UnwritableError([unwritable(path, found)]) from error
+
+
+def _system_error(error: Exception) -> OSError | None:
+    """What the operating system said, also where a library hides it in the text of an error of its own."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error
+    hidden = _HIDDEN.search(str(error))
+    return None if hidden is None else OSError(int(hidden[1]), os.strerror(int(hidden[1])))
+
+
+def unwritable(path: str | Path, error: OSError) -> Problem:
+    """The problem of a path that cannot be written."""
+    found = f"cannot be written ({error.strerror or error})"
+    return Problem(str(path), found, "check the folder, its permissions and the space left")
+
+
+# Places.
+
+
+@contextmanager
+def _place_beside(target: Path, said: str | Path) -> Iterator[Path]:
+    """A locked folder of our own beside a target, gone when the block ends; errors name `said`."""
+    with saying_why(said):
+        make_folder(target.parent)
+        sweep(target.parent)
+        place, handle = _locked_place(target.parent)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+        os.close(handle)
+
+
+def _locked_place(parent: Path) -> tuple[Path, int]:
+    while True:
+        place = parent / f".likewise-{secrets.token_hex(8)}"
+        place.mkdir(mode=0o700)
+        try:
+            handle = os.open(place, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # swept away before it was locked
+        # A file system that has no locks for folders is no obstacle: a place there is never swept.
+        _lock(handle, wait=True)
+        if place.exists():
+            return place, handle
+        os.close(handle)
+
+
+def sweep(parent: Path) -> None:
+    """Remove what writers left in a folder that were killed; a folder is looked through once by a process."""
+    _swept(str(parent), os.getpid())
+
+
+@cache
+def _swept(parent: str, process: int) -> None:
+    with suppress(OSError, ValueError):
+        places = [Path(parent) / name for name in os.listdir(parent) if _PLACE.fullmatch(name)]
+        for place in places:
+            with suppress(OSError, ValueError):
+                _remove_dead(place)
+
+
+def _remove_dead(place: Path) -> None:
+    handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        # Somebody else's is none of our business, whatever it is called.
+        if os.fstat(handle).st_uid == os.getuid() and _lock(handle):
+            _put_back(place)
+            shutil.rmtree(place, ignore_errors=True)
+    finally:
+        os.close(handle)
+
+
+def _exchange(whole: Path, target: Path, place: Path) -> None:
+    """Let two folders change places: in one step where the system can, else by way of the place."""
+    if _exchanged_at_once(whole, target):
+        return
+    name = place / _NAME
+    name.write_text(target.name, encoding="utf8")
+    sync_file(name)
+    sync_folder(place)
+    target.rename(place / _REPLACED)
+    try:
+        whole.rename(target)
+    except BaseException:
+        _put_back(place)
+        raise
+
+
+def _give_back_unless(may_go: MayGo, whole: Path, target: Path, place: Path) -> None:
+    """Undo an exchange if the old folder turns out to hold what may not go."""
+    old = whole if whole.exists() else place / _REPLACED
+    if may_go(old):
+        return
+    if old == whole:
+        _exchange(whole, target, place)
+    else:
+        target.rename(whole)
+        _put_back(place)
+    found = f"{target} holds other files in the meantime, so it is not replaced"
+    raise UsageError(f"{found}; move them away, or choose another --output")
+
+
+def _put_back(place: Path) -> None:
+    """Give a folder its name back that was about to be replaced or removed when the writer was stopped."""
+    name, replaced = place / _NAME, place / _REPLACED
+    if name.is_symlink() or replaced.is_symlink() or not (name.is_file() and replaced.is_dir()):
+        return
+    target = place.parent / name.read_text(encoding="utf8")
+    if target.parent == place.parent and _PLAIN_NAME.fullmatch(target.name) and not os.path.lexists(target):
+        replaced.rename(target)
+
+
+def _exchanged_at_once(one: Path, other: Path) -> bool:
+    """Whether the system exchanged two names in one step (Linux: renameat2)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "renameat2"):
+        return False
+    paths = (os.fsencode(one), os.fsencode(other))
+    if libc.renameat2(_AT_CWD, paths[0], _AT_CWD, paths[1], _EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+        return False
+    raise OSError(code, os.strerror(code), str(other))
+
+
+def _real(path: str | Path) -> Path:
+    """Where a path leads: a link is written through, not replaced."""
+    return Path(os.path.realpath(path))
+
+
+def _mode_of(path: Path) -> int | None:
+    """The permissions of a file that is about to be replaced."""
+    return path.stat().st_mode & 0o7777 if os.path.isfile(path) else None
+
+
+@cache
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _plain(value: object) -> object:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")

@@ -1,0 +1,100 @@
+"""What transformers' config.json may say: a built-in architecture, of a size that a machine can hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from likewise.encoders.reading import DAMAGED
+from likewise.errors import ModelError
+
+_ATTENTION = re.compile(r"_?(attn|attention|experts)_implementation(_internal)?")
+# Keys by which a config.json would fetch, import or unpack something: (key, what it is).
+_STEERING = {
+    "quantization_config": "quantised weights are not read",
+    "compression_config": "quantised weights are not read",
+    "configuration_files": "it would be replaced by another file",
+    "transformers_weights": "weights are read from model.safetensors only",
+    "fusion_config": "it would change the network's code",
+    "kernel_config": "it would fetch code",
+    "use_kernels": "it would fetch code",
+    "allow_all_kernels": "it would fetch code",
+    "distributed_config": "it would start other processes",
+    "device_map": "it would move weights to other places",
+    "trust_remote_code": "it would run code of the folder",
+    "custom_pipelines": "it would run code of the folder",
+    "gguf_file": "weights are read from model.safetensors only",
+    "backbone": "it would fetch another model",
+    "use_timm_backbone": "it would fetch another model",
+    "use_pretrained_backbone": "it would fetch another model",
+    "backbone_kwargs": "it would fetch another model",
+}
+# How large a number may be by the end of its key; the first that fits counts.
+_LIMITS = tuple(
+    (re.compile(pattern), limit)
+    for pattern, limit in (
+        (r"_token_id$|_token_index$|_id$|_index$|theta|_offset$", 2**31),
+        (r"vocab", 2**25),
+        (r"(layers?|depths?|blocks?|stages?)$", 1024),
+        (r"heads?$|groups?$", 2**14),
+        (r"labels?$|classes$", 100_000),
+        (r"position|_ctx$|length|window", 2**24),
+        (r"^(n|num)_|_num_", 2**20),
+        (r"size|dim|hidden|width|inner|embd|features|rank", 2**20),
+    )
+)
+_MOST_LABELS = 100_000
+# The library would look up any other name among all that torch has.
+_DTYPES = (None, "auto", "float32", "float16", "bfloat16", "float64")
+
+
+def check_architecture(path: Path, document: Any, is_attention: Callable[[Any], bool]) -> None:
+    """Refuse a config.json without a known architecture, that steers the loader, or has absurd sizes."""
+    from transformers import CONFIG_MAPPING
+
+    if not isinstance(document, dict):
+        raise ModelError(f"{path}: expected a table of settings; {DAMAGED}")
+    kind = document.get("model_type")
+    if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
+        raise ModelError(
+            f"{path}: model_type {str(kind)[:60]!r} is no architecture that transformers brings along; "
+            "a folder's own code is never run: take another model, or a newer transformers"
+        )
+    _check_table(path, document, is_attention)
+
+
+def _check_table(path: Path, table: dict[str, Any], is_attention: Callable[[Any], bool]) -> None:
+    for key, value in table.items():
+        # `auto_map` names code of the folder; an architecture that is built in never follows it.
+        if key in _STEERING and value not in (None, False, {}, []):
+            raise ModelError(f"{path}: {key} is set: {_STEERING[key]}; remove the key, or take another model")
+        if _ATTENTION.fullmatch(key) and not is_attention(value):
+            found = f"{key} = {str(value)[:60]!r}"
+            raise ModelError(f"{path}: {found} is not built in and not installed; remove the key")
+        if key in ("dtype", "torch_dtype") and value not in _DTYPES:
+            raise ModelError(
+                f"{path}: {key} = {str(value)[:60]!r} is no precision of weights; remove the key"
+            )
+        _check_size(path, key, value)
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, dict):
+                _check_table(path, part, is_attention)
+
+
+def _check_size(path: Path, key: str, value: Any) -> None:
+    if key in ("id2label", "label2id") and isinstance(value, dict | list) and len(value) > _MOST_LABELS:
+        raise ModelError(
+            f"{path}: {key} has {len(value):,} labels, at most {_MOST_LABELS:,} are read; {DAMAGED}"
+        )
+    if key in ("id2label", "label2id"):
+        return
+    if key.endswith(("eps", "epsilon")) and isinstance(value, int | float) and not 0 <= value <= 1:
+        raise ModelError(f"{path}: {key} = {str(value)[:40]} is not between 0 and 1; {DAMAGED}")
+    limit = next((limit for pattern, limit in _LIMITS if pattern.search(key)), 2**31)
+    for number in value if isinstance(value, list) else [value]:
+        if isinstance(number, int) and not isinstance(number, bool) and abs(number) > limit:
+            raise ModelError(
+                f"{path}: {key} = {str(number)[:40]} is beyond any model (at most {limit:,}); {DAMAGED}"
+            )

@@ -1,0 +1,101 @@
+"""Which files a model was saved with, and whether they are still the same.
+
+model.json lists every file of its folder with size and sha256. A weights file that has changed is refused:
+the answers would be another model's. Another file that has changed is told in one line, because people do
+edit a prompt or the longest text. LIKEWISE_VERIFY=quick compares sizes only. Folders that were saved before
+there was a list load with one line.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from likewise.encoders.reading import DAMAGED, MEBIBYTE, read_json
+from likewise.errors import ModelError, UsageError
+from likewise.files import file_sha256
+
+VARIABLE = "LIKEWISE_VERIFY"
+DOCUMENT = "likewise/model.json"
+# The list lies in the first; people add to the second.
+_UNLISTED = frozenset({DOCUMENT, "README.md"})
+MOST_DOCUMENT = 16 * MEBIBYTE
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_log = logging.getLogger("likewise")
+_told: set[str] = set()
+
+
+def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
+    """Every file of a saved model by its path, with size and sha256, for its model.json."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name not in _UNLISTED:
+            found[name] = {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
+    return found
+
+
+def verify_files(folder: Path) -> None:
+    """Refuse a model whose weights are not those that were saved; tell of other files that have changed."""
+    how = os.environ.get(VARIABLE, "") or "full"
+    if how not in ("full", "quick"):
+        raise UsageError(f"{VARIABLE}={how!r} is not one of full, quick; correct it or leave it out")
+    document = folder / DOCUMENT
+    if not os.path.lexists(document):
+        return
+    listed = read_json(document, most=MOST_DOCUMENT)
+    files = listed.get("files") if isinstance(listed, dict) else None
+    if files is None:
+        _tell_once(
+            folder, "was saved without checksums by an earlier version: damage to its files may go unnoticed"
+        )
+        return
+    _check_list(files, document)
+    changed = [name for name, saved in files.items() if _has_changed(folder / name, saved, how)]
+    for name in changed:
+        if name.endswith(".safetensors"):
+            raise ModelError(f"{folder / name}: is not the file that the model was saved with; {DAMAGED}")
+    for name in _added_weights(folder, files):
+        raise ModelError(f"{folder / name}: was not there when the model was saved; move it away")
+    if changed:
+        _tell_once(folder, f"{', '.join(changed)} changed since the model was saved: its answers may differ")
+
+
+def _check_list(files: Any, document: Path) -> None:
+    for name, saved in files.items() if isinstance(files, dict) else [("", None)]:
+        path = PurePosixPath(name)
+        known = saved if isinstance(saved, dict) else {}
+        if not isinstance(known.get("bytes"), int) or not _SHA256.fullmatch(str(known.get("sha256"))):
+            raise ModelError(f"{document}: its list of files is damaged; copy or train the model again")
+        if path.is_absolute() or ".." in path.parts or "\0" in name:
+            raise ModelError(f"{document}: lists {name!r}, which lies outside the folder; {DAMAGED}")
+
+
+def _has_changed(path: Path, saved: Mapping[str, Any], how: str) -> bool:
+    try:
+        if not path.is_file() or path.stat().st_size != saved["bytes"]:
+            return True
+        return how == "full" and file_sha256(path) != saved["sha256"]
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror}); {DAMAGED}") from None
+
+
+def _added_weights(folder: Path, files: Mapping[str, Any]) -> Iterator[str]:
+    """Weights that nobody saved, in a place where the model's own lie and a loader might look."""
+    places = {PurePosixPath(name).parent.as_posix() for name in files} | {"likewise/label_encoder"}
+    for place in sorted(places):
+        for path in sorted((folder / place).glob("*.safetensors")):
+            name = path.relative_to(folder).as_posix()
+            if name not in files:
+                yield name
+
+
+def _tell_once(folder: Path, what: str) -> None:
+    line = f"{folder}: {what}"
+    if line not in _told:
+        _told.add(line)
+        _log.warning(line)

@@ -1,0 +1,132 @@
+"""The one door through which model folders are opened.
+
+    open_folder     a sentence-transformers or transformers folder → its parts, each with its weights files
+    open_network    a transformer that lies in one folder with its tokenizer → the one part
+
+Nothing of a folder is handed to a library before it was looked at: which files lie there (`reading`), which
+classes and keys they name (`settings`), which weights would be read (here and `weights`), whether they are
+those that were saved (`manifest`). No code of a folder is run, nothing is fetched, and no pickle is opened.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from likewise.encoders.manifest import verify_files
+from likewise.encoders.reading import DAMAGED, MEBIBYTE, check_files, read_json
+from likewise.encoders.rules import check_keys
+from likewise.encoders.settings import (
+    MODULE_ENTRY,
+    WITH_WEIGHTS,
+    check_model_settings,
+    check_module,
+    module_class,
+)
+from likewise.encoders.weights import read_header
+from likewise.errors import ModelError
+
+_MOST_MODULES = 64
+_PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedModule:
+    """One module of a folder: the name of its class, where it lies, the weights files it reads."""
+
+    kind: str
+    folder: Path
+    weights: tuple[Path, ...] = ()
+
+
+def open_folder(folder: Path) -> tuple[OpenedModule, ...]:
+    """The modules of a folder in their order, once everything that a loader would read has been checked."""
+    check_files(folder)
+    kind = check_model_settings(folder / "config_sentence_transformers.json")
+    listed = folder / "modules.json"
+    # The library loads another class of model as a bare transformer, whatever modules it lists.
+    if not listed.exists() or kind != "SentenceTransformer":
+        return (open_network(folder),)
+    parts = []
+    for name, path in _modules(listed):
+        place = folder / path
+        if place != folder and place.exists():
+            check_files(place)
+        parts.append(_part(name, place))
+    verify_files(folder)
+    return tuple(parts)
+
+
+def open_network(folder: Path) -> OpenedModule:
+    """A transformer and its tokenizer that lie in one folder, checked."""
+    check_files(folder)
+    part = _part("Transformer", folder)
+    verify_files(folder)
+    return part
+
+
+def open_module(kind: str, folder: Path) -> OpenedModule:
+    """One module that lies in a folder of its own, checked."""
+    check_files(folder)
+    return _part(kind, folder)
+
+
+def _part(kind: str, folder: Path) -> OpenedModule:
+    check_module(kind, folder)
+    part = OpenedModule(kind, folder, _weights(kind, folder) if kind in WITH_WEIGHTS else ())
+    for file in part.weights:
+        read_header(file)
+    return part
+
+
+def _modules(listed: Path) -> list[tuple[str, PurePosixPath]]:
+    """Class name and path of every module that modules.json lists."""
+    entries = read_json(listed)
+    if not isinstance(entries, list) or not 0 < len(entries) <= _MOST_MODULES:
+        raise ModelError(f"{listed}: expected a list of 1 to {_MOST_MODULES} modules; {DAMAGED}")
+    found, names = [], set()
+    for entry in entries:
+        check_keys(entry, MODULE_ENTRY, listed)
+        if not {"name", "path", "type"} <= set(entry) or entry["name"] in names:
+            raise ModelError(f"{listed}: every module needs a path, a type and a name of its own; {DAMAGED}")
+        names.add(entry["name"])
+        found.append((module_class(entry["type"], listed), _inside(entry["path"], listed)))
+    return found
+
+
+def _inside(path: str, listed: Path) -> PurePosixPath:
+    windows = PureWindowsPath(path)
+    if windows.anchor or path.startswith("~") or ".." in windows.parts or "\0" in path:
+        raise ModelError(f"{listed}: the path {path!r} leads out of the folder; a module lies inside it")
+    return PurePosixPath(path)
+
+
+def _weights(kind: str, folder: Path) -> tuple[Path, ...]:
+    """The safetensors files that a loader takes; pickles are refused where it would take them instead."""
+    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if whole.exists():
+        return (whole,)
+    if index.exists() and kind == "Transformer":
+        return _shards(index)
+    for name in _PICKLES:
+        if (folder / name).exists():
+            raise ModelError(
+                f"{folder / name}: pickled weights are not read, because a pickle can run code; "
+                "convert them to safetensors, or take a newer model"
+            )
+    raise ModelError(f"{folder}: model.safetensors is missing; {DAMAGED}")
+
+
+def _shards(index: Path) -> tuple[Path, ...]:
+    document = read_json(index, most=16 * MEBIBYTE)
+    names = document.get("weight_map") if isinstance(document, dict) else None
+    if not isinstance(names, dict) or not isinstance(document.get("metadata"), dict):
+        raise ModelError(f"{index}: expected a weight_map and metadata; {DAMAGED}")
+    files = sorted({str(name) for name in names.values()})
+    for name in files:
+        if not re.fullmatch(r"[\w.-]+\.safetensors", name):
+            raise ModelError(f"{index}: {name!r} is no safetensors file of this folder; {DAMAGED}")
+        if not (index.parent / name).exists():
+            raise ModelError(f"{index.parent / name}: the file is missing; {DAMAGED}")
+    return tuple(index.parent / name for name in files)

@@ -1,0 +1,119 @@
+"""What the files of a tokenizer may say: tokens, switches, lengths; nothing that is looked for elsewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from likewise.encoders.reading import LARGE
+from likewise.encoders.rules import (
+    Rules,
+    among,
+    anything,
+    check_settings_file,
+    empty,
+    length,
+    list_of,
+    map_of,
+    number,
+    or_null,
+    word,
+)
+
+_NAME = re.compile(r"\w{1,100}")
+# Switches, names and numbers that a tokenizer understands by itself, or does not read.
+_PLAIN = """
+    name_or_path special_tokens_map_file tokenizer_file is_local local_files_only use_fast from_slow
+    legacy verbose transformers_version use_default_system_prompt clean_up_tokenization_spaces
+    spaces_between_special_tokens split_special_tokens add_bos_token add_eos_token add_prefix_space
+    add_dummy_prefix trim_offsets errors do_lower_case do_lower do_basic_tokenize do_split_on_punc
+    split_by_punct tokenize_chinese_chars strip_accents clean_text keep_accents remove_space remove_spaces
+    normalization normalize max_input_chars_per_word wordpieces_prefix vocab_type src_lang tgt_lang lang
+    language_codes padding truncation truncation_strategy stride pad_to_multiple_of pad_token_id
+    pad_token_type_id pad_token_label return_token_type_ids unk_id
+""".split()
+
+
+def _name(value: Any) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def _plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)
+
+
+def _few(value: Any) -> bool:
+    # A tokenizer makes up so many tokens.
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 10_000
+
+
+_FIELDS = frozenset(("content", "lstrip", "rstrip", "normalized", "single_word", "special", "__type", "id"))
+
+
+def _added_token(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) <= _FIELDS
+
+
+# By how much the rewriting of a text before it is cut may make it longer, over all its steps.
+_MOST_GROWTH = 64
+
+
+def _grows_little(value: Any) -> bool:
+    """Whether a normalizer's replacements, one after the other, do not blow a text up."""
+    growth, steps = 1, [value]
+    while steps:
+        step = steps.pop()
+        if not isinstance(step, dict):
+            return False
+        steps += step.get("normalizers") or []
+        if isinstance(step.get("content"), str):
+            growth *= max(1, len(step["content"]))
+        if growth > _MOST_GROWTH or len(steps) > 1000:
+            return False
+    return True
+
+
+def _token(value: Any) -> bool:
+    return value is None or isinstance(value, str | bool) or _added_token(value)
+
+
+def _tokens(value: Any) -> bool:
+    return value is None or all(map(_token, value.values() if isinstance(value, dict) else value))
+
+
+_SPECIAL_TOKENS: Rules = {
+    "*_token": _token,
+    **dict.fromkeys(("additional_special_tokens", "extra_special_tokens"), _tokens),
+}
+_TOKENIZER: Rules = {
+    **_SPECIAL_TOKENS,
+    **dict.fromkeys(_PLAIN, _plain),
+    **dict.fromkeys(("extra_ids", "offset", "num_madeup_words"), _few),
+    **dict.fromkeys(("tokenizer_class", "processor_class", "backend"), or_null(_name)),
+    **dict.fromkeys(("model_max_length", "max_len", "max_length"), or_null(length)),
+    **dict.fromkeys(("padding_side", "truncation_side"), among("left", "right")),
+    "model_specific_special_tokens": _tokens,
+    "added_tokens_decoder": map_of(_token),
+    "model_input_names": list_of(word),
+    # Files are looked for by their usual names; arguments, options of other libraries and code are not taken.
+    **dict.fromkeys(
+        ("vocab_file", "merges_file", "spm_file", "sp_model_kwargs", "init_inputs", "auto_map"), empty
+    ),
+    "never_split": empty,
+    **dict.fromkeys(
+        ("chat_template", "chat_control_tokens", "response_template", "response_schema"), anything
+    ),
+}
+
+
+def check_tokenizer(folder: Path) -> None:
+    """Check a tokenizer's settings; the vocabulary in tokenizer.json is left to the library's own parser.
+
+    Its added tokens are not: the library prints every key that it does not know, among the answers.
+    """
+    check_settings_file(folder / "tokenizer_config.json", _TOKENIZER)
+    check_settings_file(folder / "special_tokens_map.json", _SPECIAL_TOKENS)
+    check_settings_file(folder / "added_tokens.json", {}, others=number)
+    whole = {"added_tokens": or_null(list_of(_added_token)), "normalizer": or_null(_grows_little)}
+    check_settings_file(folder / "tokenizer.json", whole, most=LARGE, others=anything)

@@ -1,0 +1,226 @@
+"""Weights: safetensors files read under limits, and compared with the network that they were loaded into.
+
+A library fills what a file lacks with random numbers, leaves out what it does not know, and answers. Here a
+network is used only if all of its tensors came from its files in the shape they have there, nothing of the
+network's own was left out, and every number is finite.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from likewise.encoders.reading import DAMAGED, loading
+from likewise.errors import ModelError
+
+Shapes = dict[str, tuple[int, ...]]
+# A hundred thousand tensors, as of a mixture of experts, are described by 12 MB.
+_MOST_HEADER = 16 * 2**20
+_MOST_NAME, _MOST_RANK = 512, 8
+_BITS = {
+    **dict.fromkeys(("BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2", "F8_E8M0"), 8),
+    **dict.fromkeys(("U16", "I16", "F16", "BF16"), 16),
+    **dict.fromkeys(("U32", "I32", "F32"), 32),
+    **dict.fromkeys(("U64", "I64", "F64", "C64"), 64),
+}
+# A network that needs more than so many times the numbers of its file was not saved there.
+_MOST_TIMES, _SLACK = 4, 2**24
+# Buffers that older versions saved, and that are computed now.
+_COMPUTED = re.compile(r"(^|\.)(position_ids|inv_freq|masked_bias|attn\.bias|relative_position_index)$")
+# No pooling mode reads BERT's pooler; a checkpoint without one is given a new one.
+_UNREAD = re.compile(r"^pooler\.")
+
+
+def read_header(path: Path) -> Shapes:
+    """Names and shapes of a safetensors file, whose parts must cover it from end to end."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            start = file.read(8)
+            length = struct.unpack("<Q", start)[0] if len(start) == 8 else -1
+            if not 2 <= length <= min(_MOST_HEADER, size - 8):
+                raise ModelError(f"{path}: is no safetensors file, or is cut short; {DAMAGED}")
+            header = json.loads(file.read(length))
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror}); {DAMAGED}") from None
+    except (ValueError, RecursionError):
+        raise ModelError(f"{path}: its list of tensors cannot be read; {DAMAGED}") from None
+    found, places = {}, []
+    for name, about in (header if isinstance(header, dict) else {"": None}).items():
+        if name != "__metadata__":
+            found[name], place = _described(path, name, about)
+            places.append(place)
+    at = 0
+    for begin, end in sorted(places):
+        at = end if begin == at else -1
+    if at != size - 8 - length:
+        raise ModelError(
+            f"{path}: its tensors do not fill the file, which is cut short or added to; {DAMAGED}"
+        )
+    return found
+
+
+def _described(path: Path, name: str, about: Any) -> tuple[tuple[int, ...], tuple[int, int]]:
+    """Shape of a tensor and its place in the file, if the two agree."""
+    try:
+        shape, (begin, end) = tuple(about["shape"]), about["data_offsets"]
+        whole = all(type(n) is int and 0 <= n < 2**40 for n in (*shape, begin, end))
+        fits = whole and (end - begin) * 8 == math.prod(shape) * _BITS[about["dtype"]]
+    except (KeyError, TypeError, ValueError):
+        fits = False
+    if not fits or len(name) > _MOST_NAME or len(shape) > _MOST_RANK:
+        raise ModelError(f"{path}: the tensor {name[:80]!r} is not described as it should be; {DAMAGED}")
+    return shape, (begin, end)
+
+
+def read_tensors(path: Path, *, device: str = "cpu") -> dict[str, Tensor]:
+    """The tensors of a safetensors file, every number finite."""
+    if not path.is_file():
+        raise ModelError(f"{path}: the file is missing; {DAMAGED}")
+    read_header(path)
+    tensors: dict[str, Tensor] = loading(path, lambda: load_file(path, device=device))
+    check_finite(tensors, path)
+    return tensors
+
+
+def check_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Refuse weights among which one is not a finite number."""
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point():
+            continue
+        # One pass: a sum is finite unless a number is not, or they are so large that a second look is due.
+        total = tensor.detach().sum(dtype=torch.promote_types(tensor.dtype, torch.float32))
+        if not math.isfinite(total.item()) and not bool(torch.isfinite(tensor).all()):
+            raise ModelError(f"{path}: the tensor {name} holds numbers that are not finite; {DAMAGED}")
+
+
+def check_names(expected: Mapping[str, Tensor], held: Mapping[str, tuple[int, ...]], path: Path) -> None:
+    """Refuse a file whose tensors are not exactly those expected, in name and shape."""
+    refuse_names(path, missing=set(expected) - set(held), unexpected=set(held) - set(expected))
+    for name, tensor in expected.items():
+        if tuple(tensor.shape) != tuple(held[name]):
+            found = f"the tensor {name} has the shape {list(held[name])}, expected {list(tensor.shape)}"
+            raise ModelError(f"{path}: {found}; {DAMAGED}")
+
+
+def refuse_names(
+    path: Path, *, missing: Iterable[str] = (), unexpected: Iterable[str] = (), mismatched: Iterable[str] = ()
+) -> None:
+    """Say which tensors are missing, which have the wrong shape, which belong to no part of the network."""
+    told = {
+        "the network needs {names}, which the file does not hold": sorted(missing),
+        "{names} of the file have another shape than the network": sorted(mismatched),
+        "the file holds {names}, which the network does not have": sorted(unexpected),
+    }
+    for line, names in told.items():
+        if names:
+            more = f" and {len(names) - 3:,} more tensors" if len(names) > 3 else ""
+            raise ModelError(f"{path}: {line.format(names=', '.join(names[:3]) + more)}; {DAMAGED}")
+
+
+def check_exact(module: nn.Module, path: Path) -> None:
+    """A module of known tensors against its one file: the same names, the same shapes, finite numbers."""
+    state = module.state_dict()
+    check_names(state, read_header(path), path)
+    check_finite(state, path)
+
+
+def check_size(folder: Path, files: Iterable[Path]) -> None:
+    """Refuse a config.json of a far larger network than the weights are, before memory is taken for it."""
+    from transformers import AutoConfig, AutoModel
+
+    held = [math.prod(shape) for file in files for shape in read_header(file).values()]
+    config = loading(
+        folder, lambda: AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    )
+
+    def describe() -> list[int]:
+        with torch.device("meta"):
+            network = AutoModel.from_config(config, trust_remote_code=False)
+        return [tensor.numel() for tensor in network.parameters()]
+
+    described = loading(folder, describe)
+    if sum(described) > _MOST_TIMES * sum(held) + _SLACK or len(described) > _MOST_TIMES * len(held) + 100:
+        raise ModelError(
+            f"{folder / 'config.json'}: describes a network of {len(described):,} tensors with "
+            f"{sum(described):,} numbers, the weights are {len(held):,} with {sum(held):,}; {DAMAGED}"
+        )
+
+
+def check_transformer(network: Any, folder: Path, files: Iterable[Path]) -> None:
+    """A loaded transformer against its files: what it needs is there, and nothing of its own was left out."""
+    state = network.state_dict()
+    check_finite(state, folder)
+    held: Shapes = {}
+    for file in files:
+        held |= read_header(file)
+    if not _plainly_the_same(network, state, held):
+        ask = {
+            "config": network.config,
+            "use_safetensors": True,
+            "local_files_only": True,
+            "output_loading_info": True,
+        }
+        _, info = loading(folder, lambda: type(network).from_pretrained(folder, **ask))
+        judge(network, info, folder)
+
+
+def _plainly_the_same(network: Any, state: Mapping[str, Tensor], held: Shapes) -> bool:
+    """Whether the names of a file are those of the network, its own prefix and old spellings apart."""
+    renamed = {_own_name(network, _modern(name)): shape for name, shape in held.items()}
+    if len(renamed) != len(held):
+        return False
+    needed = {name for name in state if not _UNREAD.match(name)}
+    shared = {tensor.data_ptr() for name, tensor in state.items() if name in renamed}
+    missing = {name for name in needed - set(renamed) if state[name].data_ptr() not in shared}
+    return (
+        not missing
+        and not _own_among(network, set(renamed) - set(state))
+        and all(tuple(state[name].shape) == shape for name, shape in renamed.items() if name in state)
+    )
+
+
+def judge(network: Any, info: Mapping[str, Any], folder: Path, *, head: bool = False) -> set[str]:
+    """Refuse what transformers itself says was missing, too much or of another shape.
+
+    With `head` a head on top of the network may be missing or of another shape: its tensors are returned.
+    """
+    missing = {name for name in info["missing_keys"] if not _UNREAD.match(_own_name(network, name))}
+    mismatched = {one if isinstance(one, str) else one[0] for one in info["mismatched_keys"]}
+    begun = set()
+    if head:
+        begun = {name for name in missing | mismatched if not _belongs(network.base_model, network, name)}
+        begun |= {name for name in info["missing_keys"] if _UNREAD.match(_own_name(network, name))}
+    unexpected = _own_among(network, {_own_name(network, name) for name in info["unexpected_keys"]})
+    refuse_names(folder, missing=missing - begun, mismatched=mismatched - begun, unexpected=unexpected)
+    return begun
+
+
+def _own_among(network: Any, names: Iterable[str]) -> set[str]:
+    """Names that would belong to a part of the network; heads of other tasks and decoders do not."""
+    base = getattr(network, "base_model", network)
+    return {name for name in names if _belongs(base, network, name) and not _COMPUTED.search(name)}
+
+
+def _belongs(base: nn.Module, network: Any, name: str) -> bool:
+    first = _own_name(network, name).partition(".")[0]
+    return first in {child for child, _ in base.named_children()}
+
+
+def _own_name(network: Any, name: str) -> str:
+    return name.removeprefix(f"{network.base_model_prefix}.") if network.base_model_prefix else name
+
+
+def _modern(name: str) -> str:
+    """TensorFlow's names of a layer norm's parameters, which transformers translates."""
+    # Of other layers it translates none, and would draw their weights at random.
+    return re.sub(r"(LayerNorm)\.beta$", r"\1.bias", re.sub(r"(LayerNorm)\.gamma$", r"\1.weight", name))

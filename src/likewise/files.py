@@ -1,0 +1,81 @@
+"""Names that may lead to files: whether one is there, whether it ends, what the system says of it."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+from likewise.errors import FormatError, Problem
+
+_LONGEST_PATH, _LONGEST_PART = 4096, 255
+# What stands under a name that is no regular file, and what to do instead. A pipe waits for its writer, a
+# device may have no end: neither is opened.
+_SPECIAL = (
+    (stat.S_ISDIR, "is a folder, expected a file", "name a file in it"),
+    (stat.S_ISFIFO, "is a named pipe, which may never end", "save what it gives, and name that file"),
+    (stat.S_ISSOCK, "is a socket, expected a file", "name a file"),
+    (stat.S_ISCHR, "is a device, which may never end", "name a file"),
+    (stat.S_ISBLK, "is a device, expected a file", "name a file"),
+)
+_SAID = {
+    errno.ENOSPC: ("there is no space left", "free some, or write elsewhere"),
+    errno.EDQUOT: ("the quota of this disk is used up", "free some space, or write elsewhere"),
+    errno.ENAMETOOLONG: ("the name is too long for a file", "choose a shorter one"),
+    errno.ELOOP: ("the name is a link that leads in a circle", "name the file itself"),
+    errno.ENOTDIR: ("a part of the path is a file, expected a folder", "check the path"),
+    errno.EISDIR: ("is a folder, expected a file", "name a file"),
+    errno.ENOENT: ("there is no such file or folder", "check the path"),
+    errno.EACCES: ("permission denied", "check the permissions"),
+    errno.EPERM: ("the system does not permit it", "check the permissions"),
+    errno.EROFS: ("this disk can only be read", "write elsewhere"),
+    errno.EMFILE: ("too many files are open", "close some, or raise the limit (ulimit -n)"),
+    errno.EBADF: ("is closed", "open it for the command"),
+    errno.EIO: ("the disk or device reports an error", "check the hardware, or use another disk"),
+    errno.ENOMEM: ("there is not enough memory", "use smaller inputs or batches"),
+}
+
+
+def may_be_path(name: str) -> bool:
+    """Whether a text can be the path of something: not blank, no NUL, no part longer than systems take."""
+    if not name.strip() or "\0" in name:
+        return False
+    try:
+        parts = os.fsencode(name).split(b"/")
+    except UnicodeEncodeError:
+        return False
+    return sum(map(len, parts)) <= _LONGEST_PATH and max(map(len, parts)) <= _LONGEST_PART
+
+
+def is_there(name: str | os.PathLike[str]) -> bool:
+    """Whether something stands under a name; under a name that can be none there is nothing."""
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def refuse_endless(path: str | os.PathLike[str]) -> None:
+    """Stop at a name that leads to anything but a regular file; one that leads nowhere is left to others."""
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return
+    for is_one, found, remedy in _SPECIAL:
+        if is_one(mode):
+            raise FormatError([Problem(os.fspath(path), found, remedy)])
+
+
+def file_sha256(path: Path) -> str:
+    """The sha256 of what a file holds now, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def os_message(error: OSError) -> str:
+    """What the system refused, on which file and what to do, in one sentence."""
+    said, remedy = _SAID.get(error.errno or 0, ((error.strerror or str(error) or type(error).__name__), ""))
+    place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+    return f"{place}{said[:1].lower() + said[1:]}" + (f"; {remedy}" if remedy else "")

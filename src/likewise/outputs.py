@@ -1,0 +1,199 @@
+"""What may be written where: an output is never an input, and nothing is replaced that is not ours.
+
+Every verb that writes asks here before it begins, so that hours of work do not end at a file that is there
+already. A folder is replaced only if it is a model of ours, known by its likewise/model.json, and holds
+nothing else; a run folder only if it bears our mark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import UsageError
+
+RUN_MARK = "likewise-run.json"
+# All that a run folder may hold: the mark, the lock, and in a folder for each stage weights and JSON.
+_RUN_FILES = re.compile(
+    rf"{re.escape(RUN_MARK)}|lock|stage-\d+/(checkpoint-\d{{8}}/)?(COMPLETE|[\w-]+\.(safetensors|json))"
+    r"|(.*/)?\.likewise-[0-9a-f]{16}/.*"
+)
+# Folders of earlier versions do not list their files: these are the names that they were written with.
+_FORMER_FILES = (
+    *("README.md", "modules.json", "config.json", "config_sentence_transformers.json"),
+    *("sentence_bert_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
+    *("special_tokens_map.json", "vocab.txt", "vocab.json", "merges.txt", "added_tokens.json"),
+    *("sentencepiece.bpe.model", "spiece.model", "unigram.json", "whitespacetokenizer_config.json"),
+    *(
+        "wordembedding_config.json",
+        "lstm_config.json",
+        "peephole_lstm_config.json",
+        "model.safetensors.index.json",
+    ),
+)
+# Files of a model folder that its own list leaves out: the list itself, and the card, which people edit.
+_BESIDE = ("likewise/model.json", "README.md")
+_LARGEST_MARK = 64 * 2**20
+_FORMER_MODULE = re.compile(r"^(likewise/layers/)?\d+_[A-Z][A-Za-z]+/")
+_FORMER_OWN = re.compile(r"likewise/(model\.json|\w+\.safetensors)")
+_SHOWN = 3
+
+
+def check_output_file(
+    output: Path, *, inputs: Iterable[object] = (), overwrite: bool = False, option: str = "--output"
+) -> None:
+    """Refuse a file that is one of the inputs, or that is there already and may not be replaced."""
+    _refuse_impossible(output, option)
+    for path in _paths(inputs):
+        if is_same(output, path):
+            raise UsageError(
+                f"{option} {output} is the file that is read: choose another name for the output"
+            )
+        if os.path.isdir(path) and _real(path) in _real(output).parents:
+            raise UsageError(f"{option} {output} lies in {path}, which is read: choose another place")
+    if os.path.isdir(output):
+        raise UsageError(f"{option} {output} is a folder: name a file in it")
+    if os.path.isfile(output) and not overwrite:
+        raise UsageError(
+            f"{option} {output} exists already: choose another name, or replace it with --overwrite"
+        )
+
+
+def check_model_folder(output: Path, *, inputs: Iterable[object] = (), overwrite: bool = False) -> None:
+    """Refuse a model folder that would take an input with it, or replace anything but a model of ours."""
+    _refuse_impossible(output, "--output")
+    check_beside_inputs(output, inputs)
+    if not _there(output):
+        return
+    if not overwrite:
+        raise UsageError(f"{output} exists already; choose another --output or pass --overwrite")
+    if not os.path.isdir(output):
+        raise UsageError(f"--output {output} is a file: a model is a folder; choose another name")
+    _refuse_foreign(output, _foreign_in_model(output), "a model that Likewise wrote")
+
+
+def check_run_folder(work: Path) -> None:
+    """Refuse to begin anew in a run folder that is not ours."""
+    if _there(work):
+        _refuse_foreign(work, _foreign_in_run(work), "a run of Likewise")
+
+
+def is_model_folder(folder: Path) -> bool:
+    """Whether a folder is a model of ours and nothing else lies in it."""
+    return os.path.isdir(folder) and _foreign_in_model(folder) == []
+
+
+def is_run_folder(work: Path) -> bool:
+    """Whether a folder is a run of ours and nothing else lies in it."""
+    return os.path.isdir(work) and _foreign_in_run(work) == []
+
+
+def is_same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, by whatever name."""
+    if os.path.realpath(one) == os.path.realpath(other):
+        return True
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):
+        return False
+
+
+def check_beside_inputs(output: Path, inputs: Iterable[object]) -> None:
+    """Refuse a folder that is an input, holds one, or lies inside one."""
+    here = _real(output)
+    for path in _paths(inputs):
+        there = _real(path)
+        if there == here or here in there.parents:
+            raise UsageError(f"--output {output} holds {path}, which is read: choose a folder beside it")
+        if os.path.isdir(there) and there in here.parents:
+            raise UsageError(
+                f"--output {output} lies inside {path}, which is read: choose a folder beside it"
+            )
+
+
+def _refuse_impossible(output: Path, option: str) -> None:
+    if "\0" in str(output):
+        raise UsageError(f"{option}: the name holds a NUL character, which no file can be called by")
+
+
+def _refuse_foreign(folder: Path, foreign: list[str] | None, what: str) -> None:
+    if foreign is None:
+        raise UsageError(
+            f"{folder} is not {what}, so it is not replaced; choose another --output, or remove it yourself"
+        )
+    if foreign:
+        more = f" and {len(foreign) - _SHOWN:,} more" if len(foreign) > _SHOWN else ""
+        raise UsageError(
+            f"{folder} also holds files that Likewise did not write ({', '.join(foreign[:_SHOWN])}{more}), "
+            "so it is not replaced; move them away, or choose another --output"
+        )
+
+
+def _foreign_in_model(folder: Path) -> list[str] | None:
+    """Files in a model folder that we did not write; None if it is no model folder of ours."""
+    document = _read_mark(folder / "likewise" / "model.json")
+    if document is None or "format" not in document:
+        return None
+    listed = document.get("files")
+    known = {*listed, *_BESIDE} if isinstance(listed, dict) else None
+    return [name for name in _names(folder) if not (_is_former(name) if known is None else name in known)]
+
+
+def _is_former(name: str) -> bool:
+    # A module has a folder of its own (1_Pooling, 2_Dense); the labels' own encoder is a model once more.
+    inside = name.removeprefix("likewise/label_encoder/")
+    module = _FORMER_MODULE.sub("", inside)
+    if _FORMER_OWN.fullmatch(name) or inside in _FORMER_FILES:
+        return True
+    return module != inside and module in _FORMER_FILES and module != "README.md"
+
+
+def _foreign_in_run(work: Path) -> list[str] | None:
+    """Entries of a run folder that we did not make; None if it bears no mark of ours."""
+    mark = _read_mark(work / RUN_MARK)
+    if mark is None or mark.get("likewise") != "run":
+        return None
+    return [name for name in _names(work) if not _RUN_FILES.fullmatch(name) or (work / name).is_symlink()]
+
+
+def _read_mark(path: Path) -> dict[str, Any] | None:
+    """A JSON object that tells a folder as ours; None if there is none."""
+    try:
+        if not os.path.isfile(path) or path.stat().st_size > _LARGEST_MARK:
+            return None
+        found = json.loads(path.read_text(encoding="utf8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _names(folder: Path) -> Iterator[str]:
+    """The files of a folder by their paths inside it; model.json and what lists it included."""
+    for where, folders, files in os.walk(folder):
+        # A link may lead anywhere: it counts as one thing, and nobody of ours made it.
+        linked = [name for name in folders if (Path(where) / name).is_symlink()]
+        for name in sorted([*files, *linked]):
+            yield (Path(where) / name).relative_to(folder).as_posix()
+
+
+def _paths(inputs: Iterable[object]) -> Iterator[Path]:
+    """The inputs that are files or folders here: a corpus's name and a table in memory are not."""
+    for found in inputs:
+        if isinstance(found, str | os.PathLike) and str(found) not in ("", "-"):
+            path = Path(os.path.expanduser(found))
+            if os.path.exists(path):
+                yield path
+
+
+def _real(path: Path) -> Path:
+    """Where a path leads, through all links."""
+    return Path(os.path.realpath(path))
+
+
+def _there(path: Path) -> bool:
+    """Whether a name is taken, by a broken link too."""
+    return os.path.lexists(path)

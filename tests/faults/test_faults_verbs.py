@@ -1,0 +1,44 @@
+"""Every verb that writes, failed and killed at the calls that change files.
+
+By default a seeded sample of the faults, with the marker slow every one of them. LIKEWISE_FAULTS_REPORT names
+a JSON file that takes the counts.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.faults.report import write_counts
+from tests.faults.scenarios import SCENARIOS, Scenario
+from tests.faults.sweep import Bench, Count, faults_for, sample, sweep
+
+# Of the faults of a scenario, how many are tried in a default run.
+SHARE, LEAST = 0.004, 2
+
+
+def _tried(bench: Bench, scenario: Scenario, *, every: bool) -> Count:
+    faults = faults_for(bench.reference(scenario).calls)
+    count = sweep(bench, scenario, faults if every else sample(faults, SHARE, LEAST, scenario.name))
+    if named := os.environ.get("LIKEWISE_FAULTS_REPORT"):
+        write_counts(Path(named), [count])
+    return count
+
+
+def _told(count: Count) -> str:
+    return "\n".join([f"{len(count.findings)} bad outcomes", *map(str, count.findings)])
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_faults_a_sample_leaves_old_or_new(bench, scenario):
+    count = _tried(bench, scenario, every=False)
+    assert not count.findings, _told(count)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_faults_every_call_leaves_old_or_new(bench, scenario):
+    count = _tried(bench, scenario, every=True)
+    assert not count.findings, _told(count)

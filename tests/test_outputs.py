@@ -1,0 +1,376 @@
+"""An output is never an input; nothing is replaced or removed that is not ours. Every verb that writes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from likewise import disk
+from likewise.api import train
+from likewise.cli import main
+from likewise.cli.answering import answer_columns
+from likewise.cli.demo import NAME, _is_demo
+from likewise.errors import UsageError
+from likewise.outputs import (
+    RUN_MARK,
+    check_beside_inputs,
+    check_model_folder,
+    check_output_file,
+    check_run_folder,
+)
+
+ROWS = "text_a,text_b,similarity\n" + "".join(
+    f"the dog {n} sleeps {m},a cat {m} plays {n},{(n * m) % 6}\n" for n in range(12) for m in range(6)
+)
+
+
+class Done(NamedTuple):
+    """How a command ended, and what it said on standard error."""
+
+    returncode: int
+    stderr: str
+
+
+@pytest.fixture
+def likewise(capfd, monkeypatch):
+    """The command line in this process: torch is imported once for all."""
+
+    def run(*arguments: object) -> Done:
+        disk._swept.cache_clear()  # each command is a process of its own in life
+        monkeypatch.setattr(sys, "argv", ["likewise", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
+        return Done(code, capfd.readouterr().err)
+
+    return run
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Every file of a folder with a hash of what it holds."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+        if "runs" not in path.relative_to(folder).parts
+    }
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    """A folder with a table in it, and a folder of documents with another; nothing else lies beside it."""
+    folder = tmp_path / "world"
+    (folder / "docs").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    (folder / "pairs.csv").write_text(ROWS)
+    (folder / "docs" / "pairs.csv").write_text(ROWS)
+    (folder / "docs" / "thesis.txt").write_text("five years of work")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(tiny_encoder, tmp_path_factory):
+    """A small trained model."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "pairs.csv").write_text(ROWS)
+    overrides = {"stage.0.max_steps": 2}
+    train(folder / "pairs.csv", folder / "m", encoder=tiny_encoder, device="cpu", overrides=overrides)
+    return folder / "m"
+
+
+def train_command(encoder: Path) -> list[object]:
+    return ["train", "pairs.csv", "--encoder", encoder, "--device", "cpu", "--set", "stage.0.max_steps=2"]
+
+
+@pytest.mark.parametrize("output", ["docs", "docs/", ".", "..", "docs/../docs", "link"])
+@pytest.mark.parametrize("source", ["pairs.csv", "docs/pairs.csv"])
+def test_train_never_replaces_a_folder_that_is_no_model(likewise, world, tiny_encoder, output, source):
+    (world / "link").symlink_to("docs")
+    before = tree(world.parent)
+    done = likewise(*("train", source, "--encoder", tiny_encoder, "--output", output, "--overwrite"))
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert tree(world.parent) == before
+
+
+def test_demo_never_replaces_a_folder_that_is_no_model(likewise, world):
+    before = tree(world)
+    done = likewise("demo", "--output", "docs")
+    assert done.returncode == 2
+    assert "docs" in done.stderr
+    assert tree(world) == before
+
+
+def test_train_leaves_a_strangers_partial_folder_and_run_folder_alone(likewise, world, tiny_encoder):
+    for name in ("m.partial", "m.run"):
+        (world / name).mkdir()
+        (world / name / "mine.txt").write_text("mine")
+    done = likewise(*train_command(tiny_encoder), "--output", "m", "--overwrite")
+    assert done.returncode == 2
+    assert "m.run is not a run of Likewise" in done.stderr
+    shutil.rmtree(world / "m.run")
+    done = likewise(*train_command(tiny_encoder), "--output", "m", "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert (world / "m.partial" / "mine.txt").read_text() == "mine"
+
+
+def test_train_replaces_a_model_of_ours_that_holds_nothing_else(likewise, world, tiny_encoder, trained):
+    shutil.copytree(trained, world / "m")
+    (world / "m" / "thesis.txt").write_text("mine")
+    done = likewise(*train_command(tiny_encoder), "--output", "m", "--overwrite")
+    assert done.returncode == 2
+    assert "thesis.txt" in done.stderr
+    (world / "m" / "thesis.txt").unlink()
+    done = likewise(*train_command(tiny_encoder), "--output", "m", "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in world.iterdir()) == ["docs", "m", "pairs.csv"]
+
+
+def test_train_refuses_an_output_that_holds_its_encoder(likewise, world, trained):
+    shutil.copytree(trained, world / "m")
+    before = tree(world)
+    done = likewise(*train_command(Path("m")), "--output", "m", "--overwrite")
+    assert done.returncode == 2
+    assert "which is read" in done.stderr
+    assert tree(world) == before
+
+
+def test_update_refuses_its_own_model_as_output(likewise, world, trained):
+    shutil.copytree(trained, world / "m")
+    before = tree(world)
+    for output in ("m", "m/new"):
+        done = likewise(
+            *("update", "m", "--task", "x", "--describe", "same?", "--scale", "0..1", "--mode", "zero"),
+            *("--output", output, "--overwrite"),
+        )
+        assert done.returncode == 2
+        assert "which is read" in done.stderr
+    assert tree(world) == before
+
+
+AUDIT = ("audit", "pairs.csv", "--against", "t.csv", "--output")
+EVALUATE = ("evaluate", "default", "--suite", "s.toml", "--output")
+SPLIT = ("data", "split", "s/train.csv", "--test", "0.3")
+WRITERS = {
+    "split over its input": (*SPLIT, "--output", "s"),
+    "split over its input, told to": (*SPLIT, "--output", "s", "--overwrite"),
+    "split over files that are there": ("data", "split", "pairs.csv", "--output", "s"),
+    "audit over its test set": (
+        "audit",
+        "pairs.csv",
+        "--against",
+        "t.csv",
+        "--output",
+        "t.csv",
+        "--overwrite",
+    ),
+    "audit over its training set": (*AUDIT, "./pairs.csv"),
+    "audit over a file that is there": (*AUDIT, "k.csv"),
+    "audit over a hard link": (
+        "audit",
+        "pairs.csv",
+        "--against",
+        "t.csv",
+        "--output",
+        "hard.csv",
+        "--overwrite",
+    ),
+    "score over its input": ("score", "pairs.csv", "--output", "link.csv", "--overwrite"),
+    "score over a file that is there": ("score", "pairs.csv", "--output", "k.csv"),
+    "classify over its input": ("classify", "t.csv", "--labels", "a, b", "--output", "t.csv", "--overwrite"),
+    "classify over a file that is there": ("classify", "t.csv", "--labels", "a, b", "--output", "k.csv"),
+    "explain over its input": ("explain", "p.jsonl", "--output", "p.jsonl", "--overwrite"),
+    "explain over a file that is there": ("explain", "p.jsonl", "--output", "k.jsonl"),
+    "a page over the input": ("explain", "p.jsonl", "--html", "p.jsonl", "--overwrite"),
+    "a page over links": ("explain", "--links", "p.jsonl", "--html", "p.jsonl", "--overwrite"),
+    "a page over a file that is there": ("explain", "a text", "b text", "--html", "k.csv"),
+    "a result over a test set": (
+        "evaluate",
+        "default",
+        "--suite",
+        "s.toml",
+        "--output",
+        "t.csv",
+        "--overwrite",
+    ),
+    "a result over its suite": (
+        "evaluate",
+        "default",
+        "--suite",
+        "s.toml",
+        "--output",
+        "s.toml",
+        "--overwrite",
+    ),
+    "a result over a file that is there": (*EVALUATE, "k.csv"),
+    "a summary over a file that is there": ("experiment", "e.toml", "--summary", "sum"),
+}
+
+
+@pytest.mark.parametrize("case", WRITERS)
+def test_verbs_write_over_no_input_and_replace_nothing_unasked(likewise, world, case):
+    (world / "s").mkdir()
+    (world / "sum").mkdir()
+    for name in ("s/train.csv", "s/test.csv", "t.csv", "k.csv", "k.jsonl", "sum/small.json"):
+        (world / name).write_text(ROWS)
+    (world / "link.csv").symlink_to("pairs.csv")
+    os.link(world / "pairs.csv", world / "hard.csv")
+    (world / "p.jsonl").write_text('{"text_a": "a dog", "text_b": "a cat"}\n')
+    (world / "s.toml").write_text(
+        'name = "s"\n[[task]]\nname = "t"\nfile = "t.csv"\nrelation = "similarity:0..5"\n'
+    )
+    (world / "e.toml").write_text(
+        'name = "small"\nrecipe = "similarity"\nseeds = [1]\n[[setting]]\nname = "a"\n'
+    )
+    before = tree(world)
+    done = likewise(*WRITERS[case])
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "is read" in done.stderr or "exists already" in done.stderr
+    assert tree(world) == before
+
+
+def test_split_writes_again_when_told(likewise, world):
+    assert likewise("data", "split", "pairs.csv", "--output", "s").returncode == 0
+    first = tree(world / "s")
+    done = likewise("data", "split", "pairs.csv", "--output", "s", "--seed", "2", "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert tree(world / "s").keys() == first.keys()
+    assert tree(world / "s") != first
+
+
+@pytest.mark.parametrize("output", ["docs", "."])
+def test_split_wants_a_folder_of_its_own(likewise, world, output):
+    before = tree(world)
+    done = likewise("data", "split", "pairs.csv", "--output", output, "--overwrite")
+    assert done.returncode == 2
+    assert "holds other files" in done.stderr
+    assert tree(world) == before
+
+
+def test_split_of_another_shape_does_not_leave_a_stale_part(likewise, world):
+    assert likewise("data", "split", "pairs.csv", "--output", "s", "--dev", "0.2").returncode == 0
+    done = likewise("data", "split", "pairs.csv", "--output", "s", "--overwrite")
+    assert done.returncode == 2
+    assert "dev.csv" in done.stderr
+
+
+def test_demo_replaces_its_own_model_and_not_a_users(world, trained):
+    shutil.copytree(trained, world / "demo-model")
+    assert not _is_demo(world / "demo-model")
+    document = json.loads((trained / "likewise" / "model.json").read_text())
+    (world / "demo-model" / "likewise" / "model.json").write_text(json.dumps({**document, "name": NAME}))
+    assert _is_demo(world / "demo-model")
+
+
+def test_scores_never_replace_a_column_of_the_input():
+    present = ("similarity", "predicted_similarity", "p(x)")
+    found = answer_columns(["similarity", "p(x)"], present)
+    assert found == {"similarity": "predicted_predicted_similarity", "p(x)": "predicted_p(x)"}
+
+
+def test_outputs_former_models_hold_no_documents_of_the_users(tmp_path):
+    for name in ("2024_thesis/README.md", "likewise/mynotes.docx", "1_Pooling/README.md"):
+        model = make_model(tmp_path / name.partition("/")[0] / "m")
+        (model / name).parent.mkdir(parents=True, exist_ok=True)
+        (model / name).write_text("mine")
+        with pytest.raises(UsageError, match="did not write"):
+            check_model_folder(model, overwrite=True)
+
+
+def test_outputs_a_device_is_always_written_to(tmp_path):
+    check_output_file(Path("/dev/null"), inputs=[tmp_path])
+
+
+def test_outputs_an_input_that_is_no_file_is_nothing_to_guard(tmp_path):
+    check_output_file(tmp_path / "out.csv", inputs=["-", "", "stsb/train", None, object(), "\0", "n" * 300])
+
+
+def test_outputs_a_file_inside_a_model_that_is_read_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="which is read"):
+        check_output_file(tmp_path / "m" / "model.safetensors", inputs=[make_model(tmp_path / "m")])
+
+
+def test_outputs_folders_of_earlier_versions_are_known_by_the_names_of_their_files(tmp_path):
+    model = make_model(tmp_path / "m")
+    (model / "1_Pooling").mkdir()
+    (model / "1_Pooling" / "config.json").write_text("{}")
+    check_model_folder(model, overwrite=True)
+    (model / "1_Pooling" / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"1_Pooling/notes\.txt"):
+        check_model_folder(model, overwrite=True)
+
+
+def test_outputs_a_folder_with_its_list_of_files_is_ours_as_long_as_nothing_else_is_in_it(tmp_path):
+    model = make_model(tmp_path / "m", files={"anything.bin": "0"})
+    (model / "anything.bin").write_text("x")
+    check_model_folder(model, overwrite=True)
+    (model / "linked").symlink_to(tmp_path)
+    with pytest.raises(UsageError, match="linked"):
+        check_model_folder(model, overwrite=True)
+
+
+@pytest.mark.parametrize("mark", ["", "[]", "{}", '{"likewise": "walk"}', "[" * 100_000])
+def test_outputs_a_run_folder_without_our_mark_is_not_ours(tmp_path, mark):
+    (tmp_path / "m.run").mkdir()
+    (tmp_path / "m.run" / RUN_MARK).write_text(mark)
+    with pytest.raises(UsageError, match="not a run of Likewise"):
+        check_run_folder(tmp_path / "m.run")
+
+
+def test_outputs_a_run_folder_that_holds_something_else_is_kept(tmp_path):
+    (tmp_path / "m.run" / "stage-0").mkdir(parents=True)
+    (tmp_path / "m.run" / RUN_MARK).write_text('{"likewise": "run"}')
+    check_run_folder(tmp_path / "m.run")
+    (tmp_path / "m.run" / "thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"thesis\.txt"):
+        check_run_folder(tmp_path / "m.run")
+
+
+def test_outputs_a_folder_beside_its_inputs_is_fine(tmp_path):
+    (tmp_path / "data").mkdir()
+    check_beside_inputs(tmp_path / "data-model", [tmp_path / "data"])
+
+
+def make_model(folder: Path, files: dict[str, str] | None = None) -> Path:
+    (folder / "likewise").mkdir(parents=True)
+    document = {"format": 1} if files is None else {"format": 1, "files": files}
+    (folder / "likewise" / "model.json").write_text(json.dumps(document))
+    for name in () if files else ("config.json", "model.safetensors", "modules.json", "README.md"):
+        (folder / name).write_text("{}")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "checkpoint-00000001/rng_state.pth", "a.pt"])
+def test_outputs_a_run_folder_with_a_strangers_file_deep_in_it_is_kept(tmp_path, name):
+    work = tmp_path / "m.run"
+    for own in (RUN_MARK, "lock", "stage-0/done.json", "stage-0/checkpoint-00000001/COMPLETE"):
+        (work / own).parent.mkdir(parents=True, exist_ok=True)
+        (work / own).write_text('{"likewise": "run"}')
+    check_run_folder(work)
+    (work / "stage-0" / name).write_text("mine")
+    with pytest.raises(UsageError, match="did not write"):
+        check_run_folder(work)
+
+
+def test_outputs_a_stage_that_is_a_link_is_somebody_elses(tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "m.run").mkdir()
+    (tmp_path / "m.run" / RUN_MARK).write_text('{"likewise": "run"}')
+    (tmp_path / "m.run" / "stage-0").symlink_to(tmp_path / "other")
+    with pytest.raises(UsageError, match="stage-0"):
+        check_run_folder(tmp_path / "m.run")
+
+
+def test_outputs_a_name_that_no_file_can_have_is_told():
+    with pytest.raises(UsageError, match="NUL"):
+        check_output_file(Path("a\0b.csv"))
