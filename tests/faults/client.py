@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -77,7 +77,9 @@ class ForkServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._jobs.close()
+        # A server that died is told by the run that noticed it.
+        with suppress(BrokenPipeError):
+            self._jobs.close()
         self._process.wait()
         self._answers.close()
 

@@ -45,9 +45,11 @@ def serve(commands: int, answers: int) -> None:
             job = json.loads(line)
             gc.collect()
             gc.freeze()
-            said.write(json.dumps(_run(job)) + "\n")
-            said.flush()
+            answer = _run(job)
+            # Before the answer: whoever has it clears the notes for the next run.
             _catch_up(Path(job["out"]) / "modules")
+            said.write(json.dumps(answer) + "\n")
+            said.flush()
 
 
 def _run(job: dict[str, Any]) -> dict[str, Any]:
