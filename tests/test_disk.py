@@ -17,9 +17,11 @@ from likewise import disk
 from likewise.disk import (
     BusyError,
     UnwritableError,
+    drop_turn,
     folder_aside,
     locked,
     open_aside,
+    own_turn,
     path_aside,
     remove_folder,
     saying_why,
@@ -337,6 +339,33 @@ def test_disk_lock_is_held_by_one_and_goes_with_its_process(tmp_path):
     with locked(tmp_path / "lock", "busy"):
         pass
     assert issubclass(BusyError, UsageError)
+
+
+def test_disk_turn_of_a_killed_holder_is_dropped_and_one_that_is_held_is_not(tmp_path):
+    turn = tmp_path / "cell.lock"
+    turn.touch()
+    drop_turn(turn)
+    assert names(tmp_path) == []
+    with own_turn(turn):
+        drop_turn(turn)
+        assert names(tmp_path) == ["cell.lock"]
+    drop_turn(turn)
+    assert names(tmp_path) == []
+
+
+def test_disk_place_that_cannot_be_removed_for_a_moment_goes_all_the_same(tmp_path, monkeypatch):
+    remove, failed = os.rmdir, []
+
+    def fail_once(path, **options):
+        if not failed:
+            failed.append(path)
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return remove(path, **options)
+
+    monkeypatch.setattr(os, "rmdir", fail_once)
+    write_text_aside(tmp_path / "found.txt", "whole")
+    assert failed
+    assert names(tmp_path) == ["found.txt"]
 
 
 def test_disk_json_without_nan(tmp_path):

@@ -270,6 +270,13 @@ def own_turn(path: Path, busy: str = "") -> Iterator[None]:
         os.close(handle)
 
 
+def drop_turn(path: Path) -> None:
+    """Remove the file of a turn whose holder was killed; one that somebody holds stays."""
+    if os.path.isfile(path):
+        with suppress(BusyError, UnwritableError), own_turn(path, "held"):
+            pass
+
+
 def _open_turn(path: Path, busy: str) -> int:
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -338,8 +345,15 @@ def _place_beside(target: Path, said: str | Path) -> Iterator[Path]:
     try:
         yield place
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        _remove_place(place)
         os.close(handle)
+
+
+def _remove_place(place: Path) -> None:
+    """Remove a place; an error that passes does not leave it there for ever."""
+    shutil.rmtree(place, ignore_errors=True)
+    if os.path.lexists(place):
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _locked_place(parent: Path) -> tuple[Path, int]:
@@ -377,7 +391,7 @@ def _remove_dead(place: Path) -> None:
         # Somebody else's is none of our business, whatever it is called.
         if os.fstat(handle).st_uid == os.getuid() and _lock(handle):
             _put_back(place)
-            shutil.rmtree(place, ignore_errors=True)
+            _remove_place(place)
     finally:
         os.close(handle)
 

@@ -16,7 +16,7 @@ from tests.faults.scenarios import SCENARIOS, Scenario
 from tests.faults.sweep import Bench, Count, faults_for, sample, sweep
 
 # Of the faults of a scenario, how many are tried in a default run.
-SHARE, LEAST = 0.004, 2
+SHARE, LEAST = 0.05, 2
 
 
 def _tried(bench: Bench, scenario: Scenario, *, every: bool) -> Count:

@@ -87,6 +87,7 @@ class FileCache:
 
     def find(self, key: str) -> Path | None:
         """The file of a key, None if there is none."""
+        sweep(self.folder)
         path = self.path(key)
         return path if path.is_file() else None
 
@@ -114,6 +115,7 @@ class FileCache:
 
     def read_json(self, key: str) -> Any:
         """What was kept; None if there is nothing, or if it has changed since it was written."""
+        sweep(self.folder)
         try:
             head, _, content = self.path(key).read_bytes().partition(b"\n")
             if json.loads(head)["sha256"] != hashlib.sha256(content).hexdigest():

@@ -250,6 +250,7 @@ class EmbeddingCache:
     def _shards(self) -> list[tuple[Keys, Vectors]]:
         """Every shard that is whole; one that is not is said to be and removed."""
         found = list(self._held)
+        sweep(self.folder)
         for path in shards_in(self.folder):
             try:
                 found.append(open_shard(path, self.width))

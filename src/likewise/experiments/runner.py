@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from likewise.disk import BusyError
+from likewise.disk import BusyError, drop_turn, sweep
 from likewise.errors import EvaluationError, LikewiseError
 from likewise.experiments.cell import Cell, run_cell
 from likewise.experiments.cellfiles import DamagedCellError, read_arrays, read_cell
@@ -40,6 +40,7 @@ class CellRunner:
     def run(self, cells: Iterable[Cell]) -> None:
         """Run the cells that have no file yet, each once."""
         distinct = {cell.key: cell for cell in cells}
+        sweep(self._folder)
         waiting = [cell for key, cell in distinct.items() if not self._is_there(cell)]
         if self._progress is not None:
             self._progress(len(distinct) - len(waiting))
@@ -52,6 +53,8 @@ class CellRunner:
         if self._file(cell.key).is_file():
             try:
                 read_cell(self._folder, cell.key)
+                # Whoever trained it may have been killed before it could remove its lock.
+                drop_turn(self._folder / f"{cell.key}.lock")
                 return True
             except DamagedCellError as error:
                 [problem] = error.problems

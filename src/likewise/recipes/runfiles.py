@@ -66,6 +66,7 @@ class RunPlace:
         beside = [context.precision, encoder, rows]
         folder = context.kept_stages / _begins_with(job.recipe, job.number, beside)
         with FileLock(f"{folder}.lock"):
+            sweep(folder)
             yield {"run": folder, "resume": True, "resumable": True}
 
 

@@ -108,9 +108,13 @@ def write_checkpoint(
         files = {file.name: file_sha256(file) for file in sorted(place.iterdir())}
         marker = json.dumps({"step": step, "files": files}, indent=1)
         (place / MARKER).write_text(marker + "\n", encoding="utf8")
+    _drop_old_checkpoints(run)
+    return final
+
+
+def _drop_old_checkpoints(run: Path) -> None:
     for old in complete_checkpoints(run)[:-KEPT]:
         remove_folder(old)
-    return final
 
 
 def newest_whole(run: Path) -> Checkpoint | None:
@@ -126,7 +130,10 @@ def _newest_whole(run: Path) -> Checkpoint | None:
     folders = _checkpoints(run)[::-1]
     for folder in folders:
         try:
-            return _verified(run, folder)
+            found = _verified(run, folder)
+            # A run may have been stopped between writing a checkpoint and dropping an old one.
+            _drop_old_checkpoints(run)
+            return found
         except DamagedError as error:
             _log.warning(
                 "%s; this checkpoint is removed, and the one before it is used if there is one", error

@@ -86,6 +86,8 @@ def fit_vectors(
     )
     state, epoch, step = _restore(module, optimiser, run) if resume else (RunState(), 0, 0)
     if step:
+        if ranks.is_first():
+            drop_old_bests(run, state.best_step)
         emit(FitEvent("resume", step, settings.epochs * step // epoch))
     while epoch < settings.epochs and not state.stopped:
         module.train()
