@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable
 
-from tabling import experiments, house, labels, multilingual, phrases, regression, relations, speed
+from tabling import experiments, house, labels, multilingual, phrases, regression, relations, reliability, speed
 from tabling.common import ROOT
 
 MARKED = re.compile(r"(<!-- table ([\w:.-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -20,8 +20,10 @@ MARKED = re.compile(r"(<!-- table ([\w:.-]+) -->\n).*?(<!-- end -->)", re.DOTALL
 TABLES: dict[str, Callable[[], str]] = {
     "alignment": phrases.alignment,
     "alignment-speed": speed.alignment_speed,
+    "bad-inputs": reliability.bad_inputs,
     "described": relations.described,
     "explaining": phrases.explaining,
+    "faults": reliability.faults,
     "headline": regression.headline,
     "house": house.house,
     "injected-epochs": phrases.injected_epochs,
@@ -43,7 +45,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": speed.speed,
     "stage-speed": speed.stage_speed,
     "start-speed": speed.start_speed,
+    "sync-cost": reliability.sync_cost,
     "updates": labels.updates,
+    "verify-cost": reliability.verify_cost,
 }
 FAMILIES: dict[str, Callable[[str], str]] = {
     "advice": relations.advice,
