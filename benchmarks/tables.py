@@ -12,7 +12,17 @@ import re
 import sys
 from collections.abc import Callable
 
-from tabling import experiments, house, labels, multilingual, phrases, regression, relations, reliability, speed
+from tabling import (
+    experiments,
+    house,
+    labels,
+    multilingual,
+    phrases,
+    regression,
+    relations,
+    reliability,
+    speed,
+)
 from tabling.common import ROOT
 
 MARKED = re.compile(r"(<!-- table ([\w:.-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
