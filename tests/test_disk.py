@@ -201,6 +201,105 @@ with disk.folder_aside("m", replace=lambda old: True) as place:
     assert names(tmp_path) == ["m", "next"]
 
 
+def broken_renames(monkeypatch, *, after):
+    """Every rename fails after some that went well."""
+    real, calls = Path.rename, []
+
+    def rename(self, other):
+        calls.append(self)
+        if len(calls) > after:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(self, other)
+
+    monkeypatch.setattr(Path, "rename", rename)
+
+
+def old_folder(tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "a").write_text("old")
+
+
+def next_write(tmp_path):
+    """What the next command finds: another process has not looked through the folder yet."""
+    disk._swept.cache_clear()
+    write_text_aside(tmp_path / "next", "x")
+    (tmp_path / "next").unlink()
+
+
+def replace_folder(tmp_path, may_go=lambda old: True):
+    with folder_aside(tmp_path / "m", replace=may_go) as place:
+        (place / "a").write_text("new")
+
+
+def test_disk_an_old_folder_that_cannot_be_put_back_is_kept_for_the_next_write(tmp_path, monkeypatch, caplog):
+    old_folder(tmp_path)
+    with monkeypatch.context() as broken:
+        broken.setattr(disk, "_exchanged_at_once", lambda one, other: False)
+        broken_renames(broken, after=1)
+        with pytest.raises(DataError, match="Input/output error"):
+            replace_folder(tmp_path)
+    assert "is kept in" in caplog.text
+    next_write(tmp_path)
+    assert (tmp_path / "m" / "a").read_text() == "old"
+    assert names(tmp_path) == ["m"]
+
+
+def test_disk_an_interrupt_between_two_renames_loses_nothing(tmp_path, monkeypatch):
+    old_folder(tmp_path)
+    real = Path.rename
+
+    def interrupted(self, other):
+        real(self, other)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(disk, "_exchanged_at_once", lambda one, other: False)
+        broken.setattr(Path, "rename", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            replace_folder(tmp_path)
+    next_write(tmp_path)
+    assert (tmp_path / "m" / "a").read_text() == "old"
+    assert names(tmp_path) == ["m"]
+
+
+def test_disk_a_folder_that_may_not_go_and_cannot_be_put_back_is_kept(tmp_path, monkeypatch):
+    old_folder(tmp_path)
+    with monkeypatch.context() as broken:
+        broken_renames(broken, after=1)
+        with pytest.raises(DataError, match="Input/output error"):
+            remove_folder(tmp_path / "m", may_go=lambda folder: False)
+    next_write(tmp_path)
+    assert (tmp_path / "m" / "a").read_text() == "old"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_disk_a_users_file_in_a_folder_that_cannot_be_given_back_is_kept(
+    tmp_path, monkeypatch, caplog, at_once
+):
+    old_folder(tmp_path)
+    exchanges = []
+
+    def exchanged(one, other):
+        exchanges.append(one)
+        if not at_once:
+            return False
+        if len(exchanges) > 1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        one.rename(tmp_path / "third")
+        other.rename(one)
+        (tmp_path / "third").rename(other)
+        return True
+
+    with monkeypatch.context() as broken:
+        broken.setattr(disk, "_exchanged_at_once", exchanged)
+        broken_renames(broken, after=3 if at_once else 2)
+        with pytest.raises(DataError, match="Input/output error"):
+            replace_folder(tmp_path, may_go=lambda old: False)
+    next_write(tmp_path)
+    [kept] = [path for path in tmp_path.rglob("a") if path.read_text() == "old"]
+    assert str(kept.parents[1]) in caplog.text
+
+
 def test_disk_removes_what_a_killed_writer_left_and_not_what_a_living_one_writes(tmp_path):
     killed_writer('from likewise import disk\nwith disk.open_aside("a") as f: die()', tmp_path)
     [left] = names(tmp_path)

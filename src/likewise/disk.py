@@ -5,6 +5,7 @@ Whatever is written lies first in a place of its own beside its target:
     .likewise-7c1f09aa52d0b3e4/     a folder with a name that nobody else uses, locked while its owner lives
       whole                         the file or folder that is being written
       replaced, name                the old folder and its name, where two cannot be exchanged in one step
+      keep                          the old folder holds files of somebody else and could not be given back
 
 When it is complete, it is synced and takes its name in one step, and the folder that holds it is synced. A
 place whose owner was killed is not locked any more; the next write into the same folder removes it.
@@ -16,6 +17,7 @@ import ctypes
 import errno
 import fcntl
 import json
+import logging
 import os
 import re
 import secrets
@@ -32,8 +34,9 @@ from typing import BinaryIO
 
 from likewise.errors import DataError, Problem, UsageError
 
+_log = logging.getLogger("likewise")
 _PLACE = re.compile(r"\.likewise-[0-9a-f]{16}")
-_WHOLE, _REPLACED, _NAME = "whole", "replaced", "name"
+_WHOLE, _REPLACED, _NAME, _KEEP = "whole", "replaced", "name", "keep"
 _PLAIN_NAME = re.compile(r"[^/\0]+")
 _AT_CWD, _EXCHANGE = -100, 2
 # What goes wrong in writing and not in reading.
@@ -345,15 +348,27 @@ def _place_beside(target: Path, said: str | Path) -> Iterator[Path]:
     try:
         yield place
     finally:
-        _remove_place(place)
-        os.close(handle)
+        try:
+            _remove_place(place)
+        finally:
+            os.close(handle)
 
 
 def _remove_place(place: Path) -> None:
-    """Remove a place; an error that passes does not leave it there for ever."""
-    shutil.rmtree(place, ignore_errors=True)
-    if os.path.lexists(place):
+    """Remove a place, unless it holds an old folder that could not be put back under its name."""
+    with suppress(OSError, ValueError):
+        _put_back(place)
+    if _waits_for_its_name(place):
+        _log.warning(
+            "%s could not be put back; it is kept in %s, and the next command that writes here puts it back",
+            place.parent / (place / _NAME).read_text(encoding="utf8"),
+            place / _REPLACED,
+        )
+    elif not (place / _KEEP).exists():
+        # An error that passes does not leave it there for ever.
         shutil.rmtree(place, ignore_errors=True)
+        if os.path.lexists(place):
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def _locked_place(parent: Path) -> tuple[Path, int]:
@@ -390,7 +405,6 @@ def _remove_dead(place: Path) -> None:
     try:
         # Somebody else's is none of our business, whatever it is called.
         if os.fstat(handle).st_uid == os.getuid() and _lock(handle):
-            _put_back(place)
             _remove_place(place)
     finally:
         os.close(handle)
@@ -417,23 +431,39 @@ def _give_back_unless(may_go: MayGo, whole: Path, target: Path, place: Path) -> 
     old = whole if whole.exists() else place / _REPLACED
     if may_go(old):
         return
-    if old == whole:
-        _exchange(whole, target, place)
-    else:
-        target.rename(whole)
-        _put_back(place)
+    # What is in it is somebody's: a place with this file is removed by nobody.
+    (place / _KEEP).touch()
+    try:
+        if old == whole:
+            _exchange(whole, target, place)
+        else:
+            target.rename(whole)
+            _put_back(place)
+    except BaseException:
+        _log.warning("%s held other files in the meantime; they are kept in %s", target, old)
+        raise
+    (place / _KEEP).unlink()
     found = f"{target} holds other files in the meantime, so it is not replaced"
     raise UsageError(f"{found}; move them away, or choose another --output")
 
 
 def _put_back(place: Path) -> None:
     """Give a folder its name back that was about to be replaced or removed when the writer was stopped."""
+    if _waits_for_its_name(place):
+        (place / _REPLACED).rename(place.parent / (place / _NAME).read_text(encoding="utf8"))
+
+
+def _waits_for_its_name(place: Path) -> bool:
+    """Whether a place holds an old folder whose name is free."""
     name, replaced = place / _NAME, place / _REPLACED
     if name.is_symlink() or replaced.is_symlink() or not (name.is_file() and replaced.is_dir()):
-        return
-    target = place.parent / name.read_text(encoding="utf8")
-    if target.parent == place.parent and _PLAIN_NAME.fullmatch(target.name) and not os.path.lexists(target):
-        replaced.rename(target)
+        return False
+    try:
+        target = place.parent / name.read_text(encoding="utf8")
+    except (OSError, ValueError):
+        return False
+    plain = target.parent == place.parent and _PLAIN_NAME.fullmatch(target.name)
+    return bool(plain) and not os.path.lexists(target)
 
 
 def _exchanged_at_once(one: Path, other: Path) -> bool:

@@ -100,6 +100,15 @@ def test_reading_jsonl_nan_is_refused_with_its_line(tmp_path):
         load_records(path, relations=[SIMILARITY])
 
 
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_reading_jsonl_an_unquoted_word_is_no_text(tmp_path, word):
+    path = tmp_path / "p.jsonl"
+    rows = ('{"a": "x", "b": "NaN", "similarity": 1}', f'{{"a": "v", "b": {word}, "similarity": 1}}')
+    path.write_text("\n".join(rows))
+    with pytest.raises(DataError, match=rf"p.jsonl:2: b is {word} without quotes, expected a text"):
+        load_records(path, relations=[SIMILARITY])
+
+
 @pytest.mark.parametrize(
     ("relation", "cell", "value"),
     [

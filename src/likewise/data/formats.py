@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from likewise.data.lines import MAX_LINE, Lines
-from likewise.data.rows import MAX_COLUMNS, Fail, Row
+from likewise.data.rows import MAX_COLUMNS, Fail, Row, Unquoted
 from likewise.errors import FormatError, Problem
 from likewise.wording import clipped, has_half_character, listed, quoted
 
@@ -114,7 +114,7 @@ def _json_objects(lines: Lines, fail: Fail) -> Iterator[Row]:
         if not line.strip():
             continue
         try:
-            fields = json.loads(line, object_pairs_hook=_unique_keys, parse_constant=str)
+            fields = json.loads(line, object_pairs_hook=_unique_keys, parse_constant=Unquoted)
         except (ValueError, RecursionError) as error:
             fail(
                 Problem(

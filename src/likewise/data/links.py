@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 
 from likewise.data.compression import compress, open_bytes, split_endings
 from likewise.data.lines import Lines
-from likewise.data.rows import refuse
+from likewise.data.rows import Unquoted, refuse
 from likewise.data.values import to_number, to_text
 from likewise.disk import open_aside
 from likewise.errors import DataError, Problem
@@ -142,7 +142,7 @@ def _check_length(line: bytes, source: str) -> None:
 def _parse(line: str, source: str) -> dict[str, Any]:
     remedy = "write one whole object a line"
     try:
-        fields = json.loads(line, object_pairs_hook=_unique_keys, parse_constant=str)
+        fields = json.loads(line, object_pairs_hook=_unique_keys, parse_constant=Unquoted)
     except (ValueError, RecursionError) as error:
         raise _wrong(source, f"this line is not a JSON object ({error})", remedy) from None
     if not isinstance(fields, dict):

@@ -21,6 +21,12 @@ class Row(NamedTuple):
     source: str
 
 
+class Unquoted(str):
+    """NaN or Infinity as JSON files hold it: a word that is neither a number to train on nor a text."""
+
+    __slots__ = ()
+
+
 def refuse(problem: Problem) -> None:
     """Stop at a problem that a reader could also have stepped over."""
     raise FormatError([problem])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from likewise.data.rows import Row
+from likewise.data.rows import Row, Unquoted
 from likewise.errors import DataError, Problem
 from likewise.records import Record, Relation, Value
 from likewise.wording import has_half_character, quoted
@@ -89,6 +89,9 @@ def find_fault(cell: object, *, column: str, source: str, max_chars: int) -> Fau
     """What keeps a cell from being a text: it is empty, over-long, or of another type."""
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         cell = ""
+    if isinstance(cell, Unquoted):
+        found = f"{column} is {cell} without quotes, expected a text"
+        return Fault("not a text", Problem(source, found, "fill it in or remove the row"))
     if not isinstance(cell, str):
         found = f"{column} is {quoted(cell)} ({type(cell).__name__}), expected a text"
         remedy = "write it as a string, or name the text columns: --text-a NAME --text-b NAME"
