@@ -1,17 +1,19 @@
 """Hostile inputs through the command line: how many examples of each surface, and what they did.
 
     python benchmarks/fuzz.py --output benchmarks/results/fuzz.json
+    python benchmarks/fuzz.py --surface CSV TSV --output benchmarks/results/fuzz.json    these again
 
 Examples come from hypothesis (`tests/fuzz`), in several runs with seeds of their own, and every one is a
 command: `likewise score`, `data check`, `train --dry-run`, … A finding is a traceback, another exit code than
 0, 1 or 2, an exit code of 0 where an independent reader finds the input damaged, an output that is not whole,
 more than 1 GB of memory beyond what the process had or 20 s, an input that was changed, or a file that was
-left behind. Findings are confirmed in a fresh process. About a quarter of an hour on one core.
+left behind. Findings are confirmed in a fresh process. About twenty minutes on one core.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -69,24 +71,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--examples", type=int, default=2000, help="of each surface, over all seeds")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--surface", nargs="+", choices=list(SURFACES), default=list(SURFACES))
+    parser.add_argument("--surface", nargs="+", choices=list(SURFACES), help="all if left out")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    found: list[dict[str, Any]] = []
+    found = read_others(options.output) if options.surface else {}
     with tempfile.TemporaryDirectory() as folder:
         arena = build_arena(Path(folder))
         try:
-            for name in options.surface:
-                found.append(measure(SURFACES[name], arena, options.examples, options.seeds))
-                print(
-                    f"{name}: {found[-1]['examples']:,} examples, {len(found[-1]['findings'])} findings",
-                    flush=True,
-                )
+            for name in options.surface or SURFACES:
+                found[name] = measure(SURFACES[name], arena, options.examples, options.seeds)
+                seen = f"{found[name]['examples']:,} examples, {len(found[name]['findings'])} findings"
+                print(f"{name}: {seen}", flush=True)
                 if options.output is not None:
-                    write_json_aside(options.output, to_document(found, options.seeds))
+                    write_json_aside(
+                        options.output,
+                        to_document([found[name] for name in SURFACES if name in found], options.seeds),
+                    )
         finally:
             arena.close()
-    sys.exit(1 if any(one["findings"] for one in found) else 0)
+    sys.exit(1 if any(one["findings"] for one in found.values()) else 0)
+
+
+def read_others(path: Path | None) -> dict[str, dict[str, Any]]:
+    """The surfaces that a result file holds, by name."""
+    if path is None or not path.is_file():
+        return {}
+    return {one["surface"]: one for one in json.loads(path.read_text(encoding="utf8"))["surfaces"]}
 
 
 def to_document(found: list[dict[str, Any]], seeds: list[int]) -> dict[str, Any]:

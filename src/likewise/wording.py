@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 # What a correlation on dev counts while a head still answers one constant: the worst, not the end of the run.
 WORST = -1.0
@@ -23,6 +23,12 @@ def listed(names: Iterable[object], *, most: int = 20) -> str:
     known = list(names)
     more = f", … and {len(known) - most:,} more" if len(known) > most else ""
     return ", ".join(clipped(str(name)) for name in known[:most]) + more
+
+
+def shortened(lines: Sequence[str], *, most: int = 10) -> tuple[str, ...]:
+    """Lines to be shown; of very many the first ones, and how many more there are."""
+    left = len(lines) - most
+    return tuple(lines) if left <= 0 else (*lines[:most], f"… and {left:,} more like these")
 
 
 def clipped(text: str, *, most: int = 200) -> str:

@@ -275,3 +275,13 @@ def test_records_are_loaded_with_one_opening_or_two(tmp_path, ending, opened):
     assert load_records(table, relations=[relation]) == given
     assert len(opened) == 1
     assert open_own_table(table, name="x").relations == open_own_table(path, name="x").relations
+
+
+def test_own_table_of_hundreds_of_columns_says_a_few_of_them(tmp_path):
+    names = [f"c{number}" for number in range(300)]
+    rows = [f"t{row},u{row}," + ",".join("1" for _ in names) for row in range(3)]
+    path = tmp_path / "pairs.csv"
+    path.write_text("\n".join(["text_a,text_b," + ",".join(names), *rows]) + "\n", encoding="utf8")
+    guesses = open_own_table(path, name="pairs").guesses
+    assert len(guesses) == 11
+    assert guesses[-1] == "… and 290 more like these"

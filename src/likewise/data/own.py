@@ -15,6 +15,7 @@ from likewise.data.tables import is_countable
 from likewise.data.values import is_missing, to_number
 from likewise.errors import DataError
 from likewise.records import Relation
+from likewise.wording import shortened
 
 # So many rows are looked through for labels that are not learnt, and for scales that may be labels.
 _LOOKED_AT = 10_000
@@ -184,4 +185,4 @@ def _guesses(seen: _Seen, relations: Sequence[Relation]) -> tuple[str, ...]:
             shown = ", ".join(f"{value:g}" for value in _LIKE_LABELS if value in values)
             said = f"column {relation.name!r} holds only {shown}, read as a scale {relation.scale} that rises"
             found.append(f"{said} with likeness; as labels: {relation_option(relation.name, 'classes')}")
-    return tuple(found)
+    return shortened(found)
