@@ -77,6 +77,10 @@ KERNEL = {"attn_implementation": "someone/kernel@main"}
             "model_kwargs.attn_implementation",
         ),
         ({"model_kwargs": {"attn_implementation": ["eager"]}}, "model_kwargs.attn_implementation"),
+        (
+            {"model_kwargs": {"attn_implementation": "flex_attention"}},
+            "model_kwargs.attn_implementation",
+        ),
         ({"model_kwargs": {"allow_all_kernels": True}}, "model_kwargs.allow_all_kernels"),
         ({"model_kwargs": {"use_kernels": True}}, "model_kwargs.use_kernels"),
         ({"model_kwargs": {"device_map": "disk"}}, "model_kwargs.device_map"),
@@ -117,6 +121,7 @@ def test_opening_looks_at_every_name_that_file_may_have(model):
     "keys",
     [
         KERNEL,
+        {"_attn_implementation": "flex_attention"},
         {"_attn_implementation": "someone/kernel"},
         {"_attn_implementation_internal": "someone/kernel"},
         {"attn_implementation": {"": "someone/kernel"}},
@@ -619,3 +624,51 @@ def test_opening_takes_no_memory_for_a_network_that_is_not_in_the_file(model, ke
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     refused(model, "config.json", "describes a network")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000
+
+
+def _without_memory(folder, *said):
+    """Refused before memory is taken for what the settings describe."""
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ModelError) as caught:
+        load_encoder(folder, device="cpu")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000
+    for part in said:
+        assert part in str(caught.value)
+
+
+def test_opening_takes_no_memory_for_a_layer_that_is_not_in_the_file(tmp_path):
+    folder = Path(shutil.copytree(MODELS / "multilingual", tmp_path / "m"))
+    edit(folder / "2_Dense" / "config.json", in_features=30_000, out_features=30_000)
+    _without_memory(folder, "2_Dense/model.safetensors", "linear.weight")
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "CNN"])
+def test_opening_takes_no_memory_for_a_word_encoder_that_is_not_in_the_file(tmp_path, tiny_vectors, kind):
+    from sentence_transformers.sentence_transformer.modules import CNN, Pooling
+
+    encoder = bilstm_encoder(tiny_vectors, hidden=4, device="cpu")
+    if kind == "CNN":
+        width = encoder[0].get_embedding_dimension()
+        encoder = type(encoder)(modules=[encoder[0], CNN(width, 4), Pooling(12)], device="cpu")
+    encoder.save(str(tmp_path / "m"), create_model_card=False)
+    load_encoder(tmp_path / "m", device="cpu")
+    large = {"LSTM": {"hidden_dim": 9000}, "CNN": {"out_channels": 2**20, "kernel_sizes": [1023]}}[kind]
+    edit(tmp_path / "m" / f"1_{kind}" / f"{kind.lower()}_config.json", **large)
+    _without_memory(tmp_path / "m", f"1_{kind}/model.safetensors")
+
+
+def test_opening_looks_at_the_tokenizer_of_static_vectors(tmp_path, tiny_encoder):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(tiny_encoder / "tokenizer.json"))
+    static = StaticEmbedding(tokenizer, embedding_dim=8)
+    SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path / "m"), create_model_card=False)
+    load_encoder(tmp_path / "m", device="cpu")
+    (file,) = (tmp_path / "m").rglob("tokenizer.json")
+    step = {"type": "Replace", "pattern": {"Regex": "."}, "content": "a" * 100}
+    edit(file, normalizer={"type": "Sequence", "normalizers": [step] * 4})
+    refused(tmp_path / "m", "tokenizer.json", "normalizer")

@@ -19,7 +19,13 @@ from likewise.encoders.features import default_prompt
 from likewise.encoders.opening import OpenedModule, open_folder
 from likewise.encoders.reading import DAMAGED, loading
 from likewise.encoders.resolve import local_folder
-from likewise.encoders.weights import check_exact, check_finite, check_size, check_transformer
+from likewise.encoders.weights import (
+    check_described,
+    check_exact,
+    check_finite,
+    check_size,
+    check_transformer,
+)
 from likewise.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +61,8 @@ def _build(where: Path, parts: Sequence[OpenedModule], device: str | None) -> Se
     for part in parts:
         if part.kind == "Transformer":
             check_size(part.folder, part.weights)
+        elif part.weights:
+            check_described(part.kind, part.folder, part.weights[0])
     if any(part.kind == "PeepholeLSTM" for part in parts):
         return build_lstm_encoder(where, parts, device=device)
     safe = {"trust_remote_code": False, "local_files_only": True, "model_kwargs": {"use_safetensors": True}}

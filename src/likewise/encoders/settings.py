@@ -37,7 +37,8 @@ from likewise.encoders.tokenizing import check_tokenizer
 from likewise.errors import ModelError
 
 _DTYPES = frozenset({"auto", "float32", "float16", "bfloat16", "float64"})
-_ATTENTIONS = frozenset({"eager", "sdpa", "flex_attention"})
+# flex_attention is left out: it compiles and writes C++ when the first text is encoded.
+_ATTENTIONS = frozenset({"eager", "sdpa"})
 
 
 def is_attention(value: Any) -> bool:
@@ -232,7 +233,7 @@ def check_module(kind: str, folder: Path) -> None:
             check_settings_file(folder / name, _TRANSFORMER)
     else:
         check_settings_file(path, rules, most=LARGE if "vocab" in rules else SMALL)
-    if kind in ("Transformer", "WordEmbeddings"):
+    if kind in ("Transformer", "WordEmbeddings", "StaticEmbedding"):
         check_tokenizer(folder)
     if kind == "WordEmbeddings" and (folder / "config.json").exists():
         raise ModelError(f"{folder / 'config.json'}: word vectors have no such file; remove it")

@@ -134,6 +134,31 @@ def check_exact(module: nn.Module, path: Path) -> None:
     check_finite(state, path)
 
 
+# Modules whose settings say how large they are; others take their size from their file.
+_DESCRIBED = frozenset({"Dense", "LSTM", "PeepholeLSTM", "CNN", "LayerNorm", "WeightedLayerPooling"})
+
+
+def check_described(kind: str, folder: Path, path: Path) -> None:
+    """A module's settings against the tensors in its file, before memory is taken for what they describe."""
+    if kind not in _DESCRIBED:
+        return
+    from sentence_transformers.base.modules import Dense
+    from sentence_transformers.sentence_transformer import modules as stock
+
+    from likewise.encoders.lstm import PeepholeLSTM
+
+    known = {"Dense": Dense, "PeepholeLSTM": PeepholeLSTM}
+    found: Any = known.get(kind) or getattr(stock, kind)
+
+    def describe() -> nn.Module:
+        settings = found.load_config(str(folder), local_files_only=True)
+        settings.pop("activation_function", None)
+        with torch.device("meta"):
+            return found(**settings)  # type: ignore[no-any-return]
+
+    check_names(loading(folder, describe).state_dict(), read_header(path), path)
+
+
 def check_size(folder: Path, files: Iterable[Path]) -> None:
     """Refuse a config.json of a far larger network than the weights are, before memory is taken for it."""
     from transformers import AutoConfig, AutoModel

@@ -13,7 +13,7 @@ from likewise.encoders.opening import open_module
 from likewise.encoders.reading import loading
 from likewise.encoders.rules import Rules, check_keys, or_null, size, text, word
 from likewise.encoders.sentence import with_prompt
-from likewise.encoders.weights import check_exact
+from likewise.encoders.weights import check_described, check_exact
 from likewise.errors import ModelError
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def load_grown_encoder(
     layers = []
     for folder in sorted((where / "likewise" / "layers").glob("*_Dense"), key=_place):
         part = open_module("Dense", folder)
+        check_described(part.kind, folder, part.weights[0])
         layers.append(loading(folder, partial(Dense.load, str(folder))))
         check_exact(layers[-1], part.weights[0])
     encoder = SentenceTransformer(modules=[*base, *layers], device="cpu")
