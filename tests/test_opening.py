@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import random
@@ -672,3 +673,58 @@ def test_opening_looks_at_the_tokenizer_of_static_vectors(tmp_path, tiny_encoder
     step = {"type": "Replace", "pattern": {"Regex": "."}, "content": "a" * 100}
     edit(file, normalizer={"type": "Sequence", "normalizers": [step] * 4})
     refused(tmp_path / "m", "tokenizer.json", "normalizer")
+
+
+BOMBS = {
+    "an empty expression": [{"type": "Replace", "pattern": {"Regex": ""}, "content": "a"}] * 30,
+    "a long prefix": [{"type": "Prepend", "prepend": "a" * 100_000}],
+    "bytes as characters": [{"type": "ByteLevel"}] * 20,
+    "many steps": [{"type": "Lowercase"}] * 5000,
+    "a long mapping": [
+        {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(bytes(4) + b"a" * 9999).decode()}
+    ],
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_opening_refuses_a_normalizer_that_blows_texts_up(model, bomb):
+    edit(model / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": BOMBS[bomb]})
+    refused(model, "tokenizer.json", "normalizer")
+
+
+def test_opening_refuses_a_pre_tokenizer_that_blows_texts_up(model):
+    steps = [{"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": False}] * 20
+    edit(model / "tokenizer.json", pre_tokenizer={"type": "Sequence", "pretokenizers": steps})
+    refused(model, "tokenizer.json", "pre_tokenizer")
+
+
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("processor_class", "Qwen2_5OmniForConditionalGeneration"),
+        ("processor_class", "RagRetriever"),
+        ("tokenizer_class", "RagTokenizer"),
+        ("tokenizer_class", "RagTokenizerFast"),
+    ],
+)
+def test_opening_refuses_classes_that_load_others(model, file, key, value):
+    edit(model / file, **{key: value})
+    refused(model, file, key)
+
+
+@pytest.mark.parametrize("kind", ["rag", "qwen2_5_omni", "wav2vec2", "clip", "whisper", "encoder-decoder"])
+def test_opening_refuses_what_is_no_model_of_texts(model, kind):
+    edit(model / "config.json", model_type=kind)
+    refused(model, "config.json", "model_type", "no text model")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    "bert roberta mpnet distilbert xlm-roberta albert electra deberta deberta-v2 modernbert t5 mt5 camembert "
+    "nomic_bert qwen2 qwen3 mistral llama gemma2 gemma3_text xlnet gte jina_embeddings_v3".split(),
+)
+def test_opening_knows_the_architectures_of_common_encoders(kind):
+    from likewise.encoders.architecture import _text_models
+
+    assert kind in _text_models()

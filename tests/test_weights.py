@@ -382,6 +382,18 @@ def test_another_changed_file_is_told_in_one_line(saved, caplog):
     assert "sentence_bert_config.json changed since the model was saved" in record.getMessage()
 
 
+def test_settings_that_nobody_saved_are_told_in_one_line(saved, caplog):
+    (saved / "special_tokens_map.json").write_text('{"cls_token": "man"}', encoding="utf8")
+    (saved / "notes.txt").write_text("mine", encoding="utf8")
+    (saved / "plot.json").write_text("{}", encoding="utf8")
+    with caplog.at_level("WARNING"):
+        likewise.load(saved, device="cpu")
+    (line,) = [r.getMessage() for r in caplog.records if r.name == "likewise"]
+    assert "special_tokens_map.json was not there when the model was saved" in line
+    assert "notes" not in line
+    assert "plot" not in line
+
+
 def test_weights_that_nobody_saved_are_refused(saved):
     shutil.copytree(saved, saved / "likewise" / "label_encoder", ignore=shutil.ignore_patterns("likewise"))
     refused(saved, "label_encoder/model.safetensors", "was not there when the model was saved")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from likewise.encoders.reading import DAMAGED
 from likewise.errors import ModelError
 
+_NAME = re.compile(r"\w{1,100}")
 _ATTENTION = re.compile(r"_?(attn|attention|experts)_implementation(_internal)?")
 # Keys by which a config.json would fetch, import or unpack something: (key, what it is).
 _STEERING = {
@@ -52,17 +54,65 @@ _DTYPES = (None, "auto", "float32", "float16", "bfloat16", "float64")
 
 def check_architecture(path: Path, document: Any, is_attention: Callable[[Any], bool]) -> None:
     """Refuse a config.json without a known architecture, that steers the loader, or has absurd sizes."""
-    from transformers import CONFIG_MAPPING
-
     if not isinstance(document, dict):
         raise ModelError(f"{path}: expected a table of settings; {DAMAGED}")
     kind = document.get("model_type")
-    if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
+    if not isinstance(kind, str) or kind not in _text_models():
         raise ModelError(
-            f"{path}: model_type {str(kind)[:60]!r} is no architecture that transformers brings along; "
+            f"{path}: model_type {str(kind)[:60]!r} is no text model that transformers brings along; "
             "a folder's own code is never run: take another model, or a newer transformers"
         )
+    for key, is_one in (("tokenizer_class", is_tokenizer_class), ("processor_class", is_processor_class)):
+        if document.get(key) is not None and not is_one(document[key]):
+            raise ModelError(
+                f"{path}: {key} = {str(document[key])[:60]!r} is no class that reads texts; remove the key"
+            )
     _check_table(path, document, is_attention)
+
+
+# Models of these read more than texts; some of them read pickles beside their weights.
+_OTHER_INPUTS = re.compile(
+    "AUDIO|IMAGE|VIDEO|SPEECH|MULTIMODAL|VISUAL|CTC|BACKBONE|WAVEFORM|SPECTROGRAM|TIME_SERIES|RNNT|TDT|DOCUMENT"
+)
+_TEXT_TASKS = ("MASKED_LM", "TEXT_ENCODING", "CAUSAL_LM", "SEQUENCE_CLASSIFICATION")
+
+
+@cache
+def _text_models() -> frozenset[str]:
+    """The architectures of transformers that read texts and nothing else."""
+    from transformers.models.auto import modeling_auto
+
+    def listed(task: str) -> set[str]:
+        return set(getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES", ()))
+
+    tasks = re.findall(r"MODEL_FOR_(\w+)_MAPPING_NAMES", " ".join(dir(modeling_auto)))
+    texts = set().union(*map(listed, _TEXT_TASKS))
+    return frozenset(texts.difference(*(listed(task) for task in tasks if _OTHER_INPUTS.search(task))))
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def is_processor_class(value: Any) -> bool:
+    """Whether a name is that of a processor: the library would load any class of that name, models too."""
+    from transformers import ProcessorMixin
+    from transformers.models.auto.processing_auto import processor_class_from_name
+
+    found = processor_class_from_name(value) if _is_name(value) else None
+    return isinstance(found, type) and issubclass(found, ProcessorMixin)
+
+
+def is_tokenizer_class(value: Any) -> bool:
+    """Whether a name is that of a tokenizer: of no class that loads others, or unknown to transformers."""
+    from transformers import PreTrainedTokenizerBase
+    from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
+
+    if not _is_name(value):
+        return False
+    plain = value.removesuffix("Fast")
+    found = [tokenizer_class_from_name(name) for name in {value, plain, f"{plain}Fast"}]
+    return all(one is None or issubclass(one, PreTrainedTokenizerBase) for one in found)
 
 
 def _check_table(path: Path, table: dict[str, Any], is_attention: Callable[[Any], bool]) -> None:

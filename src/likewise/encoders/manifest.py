@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -24,6 +24,11 @@ DOCUMENT = "likewise/model.json"
 # The list lies in the first; people add to the second.
 _UNLISTED = frozenset({DOCUMENT, "README.md"})
 MOST_DOCUMENT = 16 * MEBIBYTE
+# Settings and vocabularies that loaders look for by name, whether a model was saved with them or not.
+_SETTINGS = (
+    *("*config*.json", "*token*.json", "modules.json", "vocab*.json", "vocab*.txt", "merges.txt"),
+    *("*.model", "*.spm", "*.jinja", "unigram.json"),
+)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _log = logging.getLogger("likewise")
 _told: set[str] = set()
@@ -63,6 +68,11 @@ def verify_files(folder: Path) -> None:
         raise ModelError(f"{folder / name}: was not there when the model was saved; move it away")
     if changed:
         _tell_once(folder, f"{', '.join(changed)} changed since the model was saved: its answers may differ")
+    added = list(_added_settings(folder, files))
+    if added:
+        _tell_once(
+            folder, f"{', '.join(added)} was not there when the model was saved: its answers may differ"
+        )
 
 
 def _check_list(files: Any, document: Path) -> None:
@@ -86,11 +96,21 @@ def _has_changed(path: Path, saved: Mapping[str, Any], how: str) -> bool:
 
 def _added_weights(folder: Path, files: Mapping[str, Any]) -> Iterator[str]:
     """Weights that nobody saved, in a place where the model's own lie and a loader might look."""
+    return _added(folder, files, ("*.safetensors",))
+
+
+def _added_settings(folder: Path, files: Mapping[str, Any]) -> Iterator[str]:
+    """Settings and vocabularies that nobody saved, by the names that loaders look for."""
+    return _added(folder, files, _SETTINGS)
+
+
+def _added(folder: Path, files: Mapping[str, Any], patterns: Iterable[str]) -> Iterator[str]:
     places = {PurePosixPath(name).parent.as_posix() for name in files} | {"likewise/label_encoder"}
     for place in sorted(places):
-        for path in sorted((folder / place).glob("*.safetensors")):
+        found = {path for pattern in patterns for path in (folder / place).glob(pattern)}
+        for path in sorted(found):
             name = path.relative_to(folder).as_posix()
-            if name not in files:
+            if name not in files and name not in _UNLISTED:
                 yield name
 
 

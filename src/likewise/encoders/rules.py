@@ -117,7 +117,7 @@ def check_keys(
 def _fits(rule: Rule, value: Any) -> bool:
     try:
         return rule(value)
-    except (TypeError, AttributeError):
+    except (TypeError, AttributeError, ValueError):
         return False
 
 

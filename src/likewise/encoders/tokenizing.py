@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from pathlib import Path
 from typing import Any
 
+from likewise.encoders.architecture import is_processor_class, is_tokenizer_class
 from likewise.encoders.reading import LARGE
 from likewise.encoders.rules import (
     Rules,
@@ -56,22 +58,49 @@ def _added_token(value: Any) -> bool:
 
 
 # By how much the rewriting of a text before it is cut may make it longer, over all its steps.
-_MOST_GROWTH = 64
+_MOST_GROWTH, _MOST_STEPS, _MOST_PREPENDED, _MOST_MAPPED = 256, 32, 64, 128
 
 
 def _grows_little(value: Any) -> bool:
-    """Whether a normalizer's replacements, one after the other, do not blow a text up."""
-    growth, steps = 1, [value]
+    """Whether the steps of a normalizer or pre-tokenizer, one after the other, do not blow a text up."""
+    growth, seen, steps = 1, 0, [value]
     while steps:
         step = steps.pop()
         if not isinstance(step, dict):
             return False
-        steps += step.get("normalizers") or []
-        if isinstance(step.get("content"), str):
-            growth *= max(1, len(step["content"]))
-        if growth > _MOST_GROWTH or len(steps) > 1000:
+        steps += [*(step.get("normalizers") or []), *(step.get("pretokenizers") or [])]
+        growth *= _growth(step)
+        seen += 1
+        if growth > _MOST_GROWTH or seen + len(steps) > _MOST_STEPS:
             return False
     return True
+
+
+def _growth(step: dict[str, Any]) -> int:
+    """How many times longer one step may make a text, at the most."""
+    kind = step.get("type")
+    if kind == "Replace":
+        pattern, content = step.get("pattern"), step.get("content")
+        literal = pattern.get("String") if isinstance(pattern, dict) else None
+        added = len(content) if isinstance(content, str) else _MOST_GROWTH
+        # A regular expression, or nothing at all, also matches between any two characters.
+        return max(1, -(-added // len(literal))) if literal else 1 + added
+    if kind == "ByteLevel":
+        return 4
+    if kind == "Prepend":
+        return 1 if len(str(step.get("prepend", ""))) <= _MOST_PREPENDED else _MOST_GROWTH + 1
+    if kind == "Precompiled":
+        return 4 if _longest_mapped(step.get("precompiled_charsmap")) <= _MOST_MAPPED else _MOST_GROWTH + 1
+    return 1
+
+
+def _longest_mapped(charsmap: Any) -> int:
+    """The most bytes that a compiled map of SentencePiece puts in the place of a character."""
+    if not charsmap:
+        return 0
+    content = base64.b64decode(charsmap)
+    trie = int.from_bytes(content[:4], "little")
+    return max(map(len, content[4 + trie :].split(b"\0")))
 
 
 def _token(value: Any) -> bool:
@@ -90,7 +119,9 @@ _TOKENIZER: Rules = {
     **_SPECIAL_TOKENS,
     **dict.fromkeys(_PLAIN, _plain),
     **dict.fromkeys(("extra_ids", "offset", "num_madeup_words"), _few),
-    **dict.fromkeys(("tokenizer_class", "processor_class", "backend"), or_null(_name)),
+    "tokenizer_class": or_null(is_tokenizer_class),
+    "processor_class": or_null(is_processor_class),
+    "backend": or_null(_name),
     **dict.fromkeys(("model_max_length", "max_len", "max_length"), or_null(length)),
     **dict.fromkeys(("padding_side", "truncation_side"), among("left", "right")),
     "model_specific_special_tokens": _tokens,
@@ -115,5 +146,8 @@ def check_tokenizer(folder: Path) -> None:
     check_settings_file(folder / "tokenizer_config.json", _TOKENIZER)
     check_settings_file(folder / "special_tokens_map.json", _SPECIAL_TOKENS)
     check_settings_file(folder / "added_tokens.json", {}, others=number)
-    whole = {"added_tokens": or_null(list_of(_added_token)), "normalizer": or_null(_grows_little)}
+    whole = {
+        "added_tokens": or_null(list_of(_added_token)),
+        **dict.fromkeys(("normalizer", "pre_tokenizer"), or_null(_grows_little)),
+    }
     check_settings_file(folder / "tokenizer.json", whole, most=LARGE, others=anything)
