@@ -424,7 +424,7 @@ def test_every_file_cache_is_known_to_those_who_count_and_clear(home, tmp_path):
     for name in KEPT:
         for folder in (home, tmp_path / "other"):
             (folder / name).mkdir(parents=True)
-            (folder / name / f"{'0b' * 12}.jsonl.gz").write_bytes(b"texts")
+            (folder / name / f"{'0b' * 12}.jsonl.gz").write_bytes(b"\x1f\x8btex")
             (folder / name / f".{'0b' * 12}.any.gz.left.partial").write_bytes(b"texts")
     assert {"identities", "prepared", "alignments"} <= set(KEPT)
     assert prepared_bytes() == prepared_bytes(tmp_path / "other") == 10 * len(KEPT)
@@ -459,7 +459,7 @@ def test_cache_clear_knows_its_files_by_their_whole_names(tmp_path, here):
     (elsewhere / f"{'0' * 24}.jsonl.gz").write_text("mine")
     (home / ("0" * 24)).mkdir()
     (home / ("0" * 24) / "about.json").write_text("my notes, no JSON")
-    (home / "prepared" / f"{'1' * 24}.json").write_text("{}")
+    (home / "prepared" / f"{'1' * 24}.json").write_text('{"sha256": "0"}\n{}')
     assert here("cache", "clear", "--folder", home)[0] == 0
     assert sorted(path.name for path in (home / "prepared").iterdir()) == sorted(kept)
     assert len(list(elsewhere.iterdir())) == 1
@@ -478,3 +478,15 @@ def test_cache_shard_that_is_no_regular_file_is_passed_over(encoder, tmp_path, w
     else:
         (cache.folder / name).symlink_to("/dev/zero")
     assert np.allclose(cache.matrix(TEXTS[:4]), encode_texts(encoder, TEXTS[:4]), atol=1e-6)
+
+
+def test_cache_clear_keeps_a_users_files_that_are_only_called_like_ours(tmp_path):
+    (tmp_path / "prepared").mkdir()
+    export = tmp_path / "prepared" / "507f1f77bcf86cd799439011.json"
+    export.write_text('{"my": "export"}', encoding="utf8")
+    place = tmp_path / "507f1f77bcf86cd799439011"
+    place.mkdir()
+    (place / f"{'a' * 32}.safetensors").write_text("my weights by their md5", encoding="utf8")
+    assert clear_cache(tmp_path) == 0
+    assert export.is_file()
+    assert len(list(place.iterdir())) == 1

@@ -677,3 +677,41 @@ def test_experiment_file_that_names_a_number_twice_is_refused(files, before, aft
         read_experiment(files)
     assert where in str(caught.value)
     assert "name each once" in str(caught.value)
+
+
+def test_experiment_writes_into_no_encoder_and_over_no_other_summary(files, tmp_path, here, tiny_encoder):
+    encoder = tmp_path / "enc"
+    shutil.copytree(tiny_encoder, encoder)
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace(str(tiny_encoder), str(encoder)))
+    before = sorted(path.name for path in encoder.iterdir())
+    for option in ("--summary", "--report"):
+        code, said = here("experiment", files, "--output", "cells", option, encoder, "--overwrite")
+        assert code == 2
+        assert "is read" in said
+    code, said = here("experiment", files, "--output", encoder)
+    assert code == 2
+    assert "is read" in said
+    twin = tmp_path / "twin.toml"
+    twin.write_text(files.read_text())
+    code, said = here("experiment", files, twin, "--output", "cells", "--summary", "s", "--overwrite")
+    assert code == 2
+    assert "two experiments have the same name" in said
+    assert sorted(path.name for path in encoder.iterdir()) == before
+    assert not (tmp_path / "cells").exists()
+
+
+def test_experiment_cell_changes_with_weights_behind_a_link(tmp_path, tiny_encoder):
+    from likewise.data.filecache import content_digests
+
+    store, encoder = tmp_path / "store", tmp_path / "enc"
+    shutil.copytree(tiny_encoder, store)
+    encoder.mkdir()
+    (encoder / "0_Transformer").symlink_to(store)
+    (store / "round").symlink_to(store)
+    before = content_digests(encoder)
+    assert "0_Transformer/model.safetensors" in before
+    weights = bytearray((store / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (store / "model.safetensors").write_bytes(weights)
+    assert content_digests(encoder) != before

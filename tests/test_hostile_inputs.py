@@ -18,7 +18,7 @@ import likewise
 from likewise.cli import console
 from likewise.cli.console import printable, printable_json
 from likewise.documents import MAX_BYTES, parse_toml, read_toml, validate
-from likewise.errors import LikewiseError, RecipeError
+from likewise.errors import LikewiseError, RecipeError, UsageError
 from likewise.evaluation.suite_files import read_suite
 from likewise.experiments.schema import read_experiment
 from likewise.recipes.reading import read_recipe
@@ -609,3 +609,33 @@ def test_odd_overrides_are_refused_or_taken(path, tiny_pairs, tiny_encoder):
                 str(tiny_pairs), encoder=str(tiny_encoder), relations="similarity:0..5", overrides={path: odd}
             )
         )
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"workers": "2"}, "workers"),
+        ({"workers": 0}, "workers"),
+        ({"workers": True}, "workers"),
+        ({"output": 7}, "output"),
+        ({"tell": None}, "tell"),
+        ({"progress": 3}, "progress"),
+        ({"data_dir": 3}, "data_dir"),
+    ],
+    ids=str,
+)
+def test_experiments_refuse_odd_arguments(tmp_path, options, named):
+    from likewise.experiments import experiment
+
+    with pytest.raises(UsageError, match=named):
+        experiment(tmp_path / "e.toml", **{"output": tmp_path / "cells", **options})
+    with pytest.raises(UsageError, match="file"):
+        experiment(5)
+
+
+def test_loading_refuses_odd_budgets_and_devices(tiny_encoder):
+    for budget in ("x", 0, -1, 1.5, True):
+        with pytest.raises(UsageError, match="token_budget"):
+            likewise.load(tiny_encoder, token_budget=budget)
+    with pytest.raises(UsageError, match="device"):
+        likewise.load(tiny_encoder, device="meta")

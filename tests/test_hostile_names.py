@@ -387,3 +387,16 @@ def test_huge_scale_from_the_command_line_takes_no_memory(here, tiny_encoder, ti
 def test_library_errors_are_likewise_errors():
     with pytest.raises(LikewiseError):
         Relation.graded("x", "0", [])
+
+
+def test_experiment_refuses_grids_and_seeds_that_nobody_means(tmp_path):
+    grid = "\n".join(f'"stage.0.k{n}" = {list(range(100))}' for n in range(6))
+    file = tmp_path / "e.toml"
+    file.write_text(
+        f'name = "e"\nrecipe = "r.toml"\nseeds = {list(range(2000))}\n'
+        f'[[setting]]\nname = "s"\n[grid]\n{grid}\n'
+    )
+    with pytest.raises(RecipeError) as caught:
+        read_experiment(file)
+    assert "1,000,000,000,000 points" in str(caught.value)
+    assert "2,000 seeds" in str(caught.value)

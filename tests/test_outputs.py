@@ -374,3 +374,91 @@ def test_outputs_a_stage_that_is_a_link_is_somebody_elses(tmp_path):
 def test_outputs_a_name_that_no_file_can_have_is_told():
     with pytest.raises(UsageError, match="NUL"):
         check_output_file(Path("a\0b.csv"))
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Path:
+    """A named corpus in a data folder, and suite.toml, which asks about it by its name."""
+    import lzma
+
+    source = Path(__file__).resolve().parents[2] / "shared" / "data" / "sick" / "trial.tsv.xz"
+    if not source.is_file():
+        pytest.skip("needs the corpora (LIKEWISE_DATA)")
+    file = tmp_path / "corpora" / "sick" / "trial.tsv"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(lzma.open(source).read())
+    (tmp_path / "suite.toml").write_text(
+        '[[task]]\nname = "sick"\ncorpus = "sick/trial"\nrelation = "relatedness"\n', encoding="utf8"
+    )
+    return file
+
+
+@pytest.mark.realdata
+def test_verbs_write_over_no_corpus_that_is_read_by_name(likewise, tmp_path, corpus, tiny_encoder):
+    before = corpus.read_bytes()
+    (tmp_path / "pairs.csv").write_text(ROWS, encoding="utf8")
+    where = ("--data-dir", tmp_path / "corpora", "--output", corpus, "--overwrite")
+    for command in (
+        ("evaluate", tiny_encoder, "--suite", tmp_path / "suite.toml", "--device", "cpu"),
+        ("audit", tmp_path / "pairs.csv", "--against", tmp_path / "suite.toml"),
+    ):
+        done = likewise(*command, *where)
+        assert done.returncode == 2
+        assert "is read" in done.stderr
+        assert corpus.read_bytes() == before
+
+
+def test_evaluate_writes_into_no_model_that_is_read_by_its_name(
+    likewise, tmp_path, tiny_encoder, monkeypatch
+):
+    shutil.copytree(tiny_encoder, tmp_path / "models" / "mine")
+    monkeypatch.setenv("LIKEWISE_MODELS", str(tmp_path / "models"))
+    (tmp_path / "pairs.csv").write_text(ROWS, encoding="utf8")
+    (tmp_path / "suite.toml").write_text(
+        f'[[task]]\nname = "pairs"\nfile = "{tmp_path}/pairs.csv"\nrelation = "similarity:0..5"\n',
+        encoding="utf8",
+    )
+    config = tmp_path / "models" / "mine" / "config.json"
+    before = config.read_bytes()
+    done = likewise("evaluate", "mine", "--suite", tmp_path / "suite.toml", "--output", config, "--overwrite")
+    assert done.returncode == 2
+    assert "is read" in done.stderr
+    assert config.read_bytes() == before
+
+
+def test_disk_refuses_what_a_command_has_read_by_whatever_name(tmp_path):
+    from likewise.files import note_input, remembering_inputs
+
+    (tmp_path / "folder").mkdir()
+    file = tmp_path / "folder" / "in.csv"
+    file.write_text("mine", encoding="utf8")
+    os.link(file, tmp_path / "same.csv")
+    (tmp_path / "linked").symlink_to(tmp_path / "folder")
+    with remembering_inputs():
+        note_input(file)
+        for name in (file, tmp_path / "same.csv", tmp_path / "linked" / "in.csv"):
+            with pytest.raises(UsageError, match="is read"):
+                disk.write_text_aside(name, "other")
+        with (
+            pytest.raises(UsageError, match="is read"),
+            disk.folder_aside(tmp_path / "folder", replace=lambda folder: True),
+        ):
+            pass
+        with pytest.raises(UsageError, match="is read"):
+            _write_what_is_opened_meanwhile(tmp_path / "late.csv")
+        note_input(tmp_path / "folder")
+        with pytest.raises(UsageError, match="is read"):
+            disk.write_text_aside(tmp_path / "folder" / "new.json", "{}")
+        disk.write_text_aside(tmp_path / "beside.csv", "fine")
+    assert file.read_text(encoding="utf8") == "mine"
+    assert (tmp_path / "late.csv").read_text(encoding="utf8") == "also mine"
+    disk.write_text_aside(file, "read by nobody now")
+
+
+def _write_what_is_opened_meanwhile(path):
+    from likewise.files import note_input
+
+    with disk.open_aside(path) as out:
+        path.write_text("also mine", encoding="utf8")
+        note_input(path)
+        out.write(b"other")

@@ -150,6 +150,17 @@ def test_train_beside_another_into_the_same_folder_is_refused(finetune, labelled
     assert (labelled / "m.run" / RUN_MARK).is_file()
 
 
+def test_train_beside_another_into_the_same_model_by_a_link_is_refused(finetune, labelled):
+    code, said = finetune("--relation", "verdict:classes")
+    assert code == 0, said
+    (labelled / "linked").symlink_to(labelled / "m")
+    begun_run(labelled / "m.run")
+    with locked(labelled / "m.run" / "lock", "busy"):
+        code, said = finetune("--relation", "verdict:classes", "--output", "linked", "--overwrite")
+    assert code == 2
+    assert "another training is at work there" in said
+
+
 @pytest.mark.parametrize("flag", [[], ["--resume"], ["--overwrite"]])
 def test_train_leaves_a_folder_alone_that_is_no_run(finetune, labelled, flag):
     (labelled / "m.run").mkdir()

@@ -42,6 +42,12 @@ def require_number(value: object, what: str, *, low: float, high: float) -> None
         raise _wrong(value, what, f"a number from {low:g} to {high:g}")
 
 
+def require_count(value: object, what: str, *, most: int) -> None:
+    """Refuse what is no whole number from 1 to `most`."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise _wrong(value, what, f"a whole number from 1 to {most}")
+
+
 def require_seed(value: object, what: str = "seed") -> None:
     """Refuse what numpy and torch do not both take as a seed."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**32:

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from likewise.errors import DataError, Problem, UsageError
+from likewise.files import find_input
 
 _log = logging.getLogger("likewise")
 _PLACE = re.compile(r"\.likewise-[0-9a-f]{16}")
@@ -64,6 +65,7 @@ def open_aside(path: str | Path, *, replace: bool = True) -> Iterator[BinaryIO]:
     name that is a device or a pipe (/dev/stdout) is written to directly.
     """
     target = _real(path)
+    _refuse_input(target, path)
     if os.path.isdir(target):  # which, unlike Path.is_dir, also answers for names that cannot be
         raise DataError([Problem(str(path), "is a folder, expected the name of a file", "name a file in it")])
     if os.path.exists(target) and not os.path.isfile(target):
@@ -83,17 +85,24 @@ def _open_device(path: Path) -> BinaryIO:
 
 
 @contextmanager
-def path_aside(path: str | Path, suffix: str = "", *, replace: bool = True) -> Iterator[Path]:
+def path_aside(
+    path: str | Path, suffix: str = "", *, replace: bool = True, ours: bool = False
+) -> Iterator[Path]:
     """A path that ends in `suffix`, for whoever writes files by name.
 
     The file takes the name `path` when the block ends well and vanishes when it does not. Without `replace` a
-    file that appears under the name in the meantime is kept.
+    file that appears under the name in the meantime is kept. A file that this command reads is refused,
+    unless it is `ours`, as in a cache.
     """
     target = _real(path)
+    if not ours:
+        _refuse_input(target, path)
     with _place_beside(target, path) as place:
         whole = place / f"{_WHOLE}{suffix}"
         with saying_why(path, of_others=True):
             yield whole
+        if not ours:
+            _refuse_input(target, path)  # it may have been opened since
         with saying_why(path):
             sync_file(whole, mode=_mode_of(target))
             _name(whole, target, replace=replace)
@@ -153,11 +162,13 @@ def folder_aside(path: str | Path, *, replace: MayGo | None = None) -> Iterator[
     the last moment is not lost.
     """
     target = _real(path)
+    _refuse_input(target, path, inside=True)
     with _place_beside(target, path) as place:
         whole = place / _WHOLE
         with saying_why(path, of_others=True):
             whole.mkdir()
             yield whole
+        _refuse_input(target, path, inside=True)
         with saying_why(path):
             sync_tree(whole)
             if replace is not None and target.is_dir():
@@ -480,6 +491,13 @@ def _exchanged_at_once(one: Path, other: Path) -> bool:
     if code in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
         return False
     raise OSError(code, os.strerror(code), str(other))
+
+
+def _refuse_input(target: Path, said: str | Path, *, inside: bool = False) -> None:
+    """Stop before anything is written over what the command reads, by whatever name it was found."""
+    found = find_input(target, inside=inside)
+    if found is not None:
+        raise UsageError(f"{said} would change {found}, which is read: choose another name for the output")
 
 
 def _real(path: str | Path) -> Path:

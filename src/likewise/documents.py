@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from likewise.errors import FormatError, Problem, RecipeError
-from likewise.files import os_message, refuse_endless
+from likewise.files import note_input, os_message, refuse_endless
 from likewise.wording import clipped, has_half_character, quoted
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -71,6 +71,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     """The content of a TOML file; `what` names its kind in an error."""
     try:
         refuse_endless(path)
+        note_input(path)
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except FormatError as error:

@@ -6,6 +6,8 @@ import errno
 import hashlib
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from likewise.errors import FormatError, Problem
@@ -66,6 +68,52 @@ def refuse_endless(path: str | os.PathLike[str]) -> None:
     for is_one, found, remedy in _SPECIAL:
         if is_one(mode):
             raise FormatError([Problem(os.fspath(path), found, remedy)])
+
+
+# What the command at work has read: real paths, each with what tells a file from others under any name.
+_inputs: dict[str, tuple[int, int]] | None = None
+
+
+@contextmanager
+def remembering_inputs() -> Iterator[None]:
+    """Take down every file and model folder that is read inside the block, so that none is written over."""
+    global _inputs
+    before, _inputs = _inputs, {}
+    try:
+        yield
+    finally:
+        _inputs = before
+
+
+def note_input(path: str | os.PathLike[str]) -> None:
+    """A file or model folder of the user's is being read."""
+    if _inputs is None:
+        return
+    try:
+        found = os.stat(path)
+        _inputs[os.path.realpath(path)] = (found.st_dev, found.st_ino)
+    except (OSError, ValueError):
+        return  # whoever opens it says why
+
+
+def find_input(target: Path, *, inside: bool = False) -> str | None:
+    """The input that writing `target` would change: the same file, or a folder that holds it.
+
+    With `inside` also one that lies in `target`, which is a folder.
+    """
+    if not _inputs:
+        return None
+    real = os.path.realpath(target)
+    above = {real, *map(str, Path(real).parents)}
+    try:
+        found = os.stat(real)
+        same = (found.st_dev, found.st_ino)
+    except OSError:
+        same = None
+    for path, node in _inputs.items():
+        if path in above or node == same or (inside and path.startswith(real + os.sep)):
+            return path
+    return None
 
 
 def file_sha256(path: Path) -> str:

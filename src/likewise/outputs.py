@@ -115,6 +115,14 @@ def check_beside_inputs(output: Path, inputs: Iterable[object]) -> None:
             )
 
 
+def check_outside_inputs(output: Path, inputs: Iterable[object]) -> None:
+    """Refuse a folder that is one of the folders that are read, or lies inside one."""
+    here = _real(output)
+    for path in _paths(inputs):
+        if os.path.isdir(path) and (_real(path) == here or _real(path) in here.parents):
+            raise UsageError(f"--output {output} lies in {path}, which is read: choose another place")
+
+
 def _refuse_impossible(output: Path, option: str) -> None:
     if "\0" in str(output):
         raise UsageError(f"{option}: the name holds a NUL character, which no file can be called by")
@@ -185,8 +193,11 @@ def _paths(inputs: Iterable[object]) -> Iterator[Path]:
     for found in inputs:
         if isinstance(found, str | os.PathLike) and str(found) not in ("", "-"):
             path = Path(os.path.expanduser(found))
-            if os.path.exists(path):
-                yield path
+            # A model may also be called by its name in the user's folder of models.
+            for place in (path, Path(os.environ.get("LIKEWISE_MODELS", "")) / path):
+                if os.path.exists(place):
+                    yield place
+                    break
 
 
 def _real(path: Path) -> Path:

@@ -27,7 +27,7 @@ from likewise.cli import (
 )
 from likewise.cli.console import err, flush_output, prepare_streams, printable, silence_output
 from likewise.errors import Interrupted, LikewiseError
-from likewise.files import os_message
+from likewise.files import os_message, remembering_inputs
 from likewise.wording import clipped
 
 
@@ -118,7 +118,8 @@ def main() -> None:
     prepare_streams()
     try:
         try:
-            app()
+            with remembering_inputs():
+                app()
         except SystemExit:
             flush_output()
             raise

@@ -93,15 +93,15 @@ def audit(
 
 def _input_files(names: Sequence[str], data_dir: Path | None) -> list[str | Path]:
     """The files behind what is read, of corpora and suites too."""
-    from likewise.data.corpora import locate
+    from likewise.data.corpora import split_files
     from likewise.data.reading import find_named_corpus
     from likewise.evaluation.suites import suite_files
 
     found: list[str | Path] = []
     for name in names:
         named = find_named_corpus(name)
-        file = None if named is None else locate(*named, data_dir)
-        found += [name, *suite_files(name), *([] if file is None else [file])]
+        found += [name, *suite_files(name, data_dir)]
+        found += [] if named is None else split_files(*named, data_dir)
     return found
 
 

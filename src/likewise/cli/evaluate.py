@@ -67,12 +67,14 @@ def evaluate(
     quiet_libraries()
     from likewise import api
     from likewise.evaluation.protocol import Protocol
+    from likewise.evaluation.runlog import log_path
     from likewise.evaluation.suites import CROSSLINGUAL, get_suite, suite_files
 
     chosen = suite if suite == CROSSLINGUAL else get_suite(suite)
     Protocol(metric=metric or "spearman", aggregation=aggregation, source=source)  # type: ignore[arg-type]
     if output is not None:
-        inputs = [*models, suite, *suite_files(suite)]
+        # The log of looks at test data is appended to by this very command.
+        inputs = [*models, suite, *suite_files(suite, data_dir), log_path()]
         check_output_file(output, inputs=inputs, overwrite=overwrite)
     for file in _report_files(report, models):
         check_output_file(file, inputs=models, overwrite=overwrite, option="--report")

@@ -9,7 +9,8 @@ import typer
 
 from likewise.cli import options
 from likewise.cli.console import counting, note, out, quiet_libraries
-from likewise.outputs import check_output_file
+from likewise.errors import UsageError
+from likewise.outputs import check_output_file, check_outside_inputs
 
 
 def experiment(
@@ -47,10 +48,15 @@ def experiment(
     import json
 
     from likewise.data import write_json_aside, write_text_aside
-    from likewise.experiments import run_experiments
+    from likewise.experiments import read_inputs, run_experiments
 
-    for path in _written(files, summary, report):
-        check_output_file(path, inputs=files, overwrite=overwrite, option="--summary or --report")
+    inputs = [*files, *read_inputs(files, data_dir)]
+    check_outside_inputs(output, inputs)
+    written = _written(files, summary, report)
+    for path in written:
+        check_output_file(path, inputs=inputs, overwrite=overwrite, option="--summary or --report")
+    if len(set(written)) < len(written):
+        raise UsageError("two experiments have the same name, so one would replace the other; rename one")
     with counting("cells", "cells", None) as advance:
         results = run_experiments(
             files,

@@ -84,6 +84,12 @@ def locate(corpus: Corpus, split: Split, data_dir: Folder = None) -> Path | None
     return None
 
 
+def split_files(corpus: Corpus, split: Split, data_dir: Folder = None) -> list[Path]:
+    """The files of a split that are there, those of both sides if it is crossed."""
+    found = (locate(corpus, side, data_dir) for side in split.sides or (split,))
+    return [file for file in found if file is not None]
+
+
 def find_file(corpus: Corpus, split: Split, data_dir: Folder = None) -> Path:
     """The split's file; an error says where it was looked for."""
     path = locate(corpus, split, data_dir)

@@ -58,8 +58,25 @@ def content_digests(place: Path) -> dict[str, str]:
     """
     if place.is_file():
         return {place.name: content_digest(place)}
-    files = [file for file in sorted(place.rglob("*")) if file.is_file()] if place.is_dir() else []
-    return {file.relative_to(place).as_posix(): content_digest(file) for file in files}
+    return {file.relative_to(place).as_posix(): content_digest(file) for file in files_in(place)}
+
+
+def files_in(place: Path) -> list[Path]:
+    """The files of a folder and of all below it, in order; links are followed, a circle of them is not."""
+    found: list[Path] = []
+    waiting, seen = [place], set()
+    while waiting:
+        folder = waiting.pop()
+        real = os.path.realpath(folder)
+        if real in seen or not folder.is_dir():
+            continue
+        seen.add(real)
+        for path in folder.iterdir():
+            if path.is_dir():
+                waiting.append(path)
+            elif path.is_file():
+                found.append(path)
+    return sorted(found)
 
 
 # What files of a cache are called: a key and its suffix; earlier versions wrote to .KEY.….partial first.
@@ -99,7 +116,7 @@ class FileCache:
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with path_aside(self.path(key), self.suffix) as path:
+            with path_aside(self.path(key), self.suffix, ours=True) as path:
                 writer(path)
         except (OSError, UnwritableError):
             if not optional:
@@ -167,8 +184,17 @@ def _kept_files(home: Path | None) -> Iterator[tuple[Path, int]]:
         place = (home or cache_home()) / name
         for file in sorted(place.glob("*")) if place.is_dir() and not place.is_symlink() else ():
             with contextlib.suppress(OSError):
-                if _OURS.fullmatch(file.name) and file.is_file() and not file.is_symlink():
+                if _OURS.fullmatch(file.name) and not file.is_symlink() and _holds_ours(file):
                     yield file, file.stat().st_size
+
+
+def _holds_ours(file: Path) -> bool:
+    """Whether a file begins as ours do: JSON under its checksum, compressed lines, or left unfinished."""
+    if not file.is_file():
+        return False
+    begins = {".json": b'{"sha256": "', ".gz": b"\x1f\x8b"}.get(file.suffix, b"")
+    with file.open("rb") as handle:
+        return handle.read(len(begins)) == begins
 
 
 def _write_bytes(path: Path, content: bytes) -> None:

@@ -8,6 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from likewise.files import note_input
+
 Stamp = tuple[int, int]
 
 
@@ -35,6 +37,7 @@ def watching() -> Iterator[Watch]:
 
 def note_file(path: Path) -> None:
     """A file is being read."""
+    note_input(path)
     watch = _watch.get()
     if watch is not None:
         watch.files[str(path.resolve())] = stamp(path)

@@ -330,7 +330,10 @@ def _our_files(place: Path) -> list[Path]:
         files = [path for path in sorted(place.iterdir()) if path.is_file() and not path.is_symlink()]
     except OSError:
         return []
-    shards = [path for path in files if is_ours(path.name)]
+    called = [path for path in files if is_ours(path.name)]
+    # A name alone proves nothing in a folder of the user's: what a file holds does, or the about.json beside.
+    marked = any(path.name == _ABOUT and _says_ours(path, False) for path in files)
+    shards = [path for path in called if marked or path.suffix == ".partial" or count_texts(path)]
     return shards + [path for path in files if path.name == _ABOUT and _says_ours(path, bool(shards))]
 
 

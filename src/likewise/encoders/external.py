@@ -19,6 +19,7 @@ from sentence_transformers.base.modules import InputModule
 from torch import Tensor
 
 from likewise.errors import DataError, ModelError, Problem
+from likewise.files import note_input
 
 # Texts → N×d numbers.
 TextFunction = Callable[[Sequence[str]], Any]
@@ -83,6 +84,7 @@ def external_encoder(source: TextFunction | str | Path) -> SentenceTransformer:
 
 def _read(path: Path) -> bytes:
     try:
+        note_input(path)
         return path.read_bytes()
     except OSError as error:
         raise DataError(

@@ -26,6 +26,7 @@ from likewise.encoders.settings import (
 )
 from likewise.encoders.weights import read_header
 from likewise.errors import ModelError
+from likewise.files import note_input
 
 _MOST_MODULES = 64
 _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -43,6 +44,7 @@ class OpenedModule:
 def open_folder(folder: Path) -> tuple[OpenedModule, ...]:
     """The modules of a folder in their order, once everything that a loader would read has been checked."""
     check_files(folder)
+    note_input(folder)
     kind = check_model_settings(folder / "config_sentence_transformers.json")
     listed = folder / "modules.json"
     # The library loads another class of model as a bare transformer, whatever modules it lists.
@@ -61,6 +63,7 @@ def open_folder(folder: Path) -> tuple[OpenedModule, ...]:
 def open_network(folder: Path) -> OpenedModule:
     """A transformer and its tokenizer that lie in one folder, checked."""
     check_files(folder)
+    note_input(folder)
     part = _part("Transformer", folder)
     verify_files(folder)
     return part

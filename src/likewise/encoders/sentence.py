@@ -195,7 +195,8 @@ def check_device(device: str | None) -> None:
     if device is None:
         return
     try:
-        torch.empty(0, device=device)
+        if torch.empty(0, device=device).is_meta:
+            raise ValueError("it holds no numbers")
     except (RuntimeError, AssertionError, NotImplementedError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0][:120]
         raise UsageError(

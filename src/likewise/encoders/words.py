@@ -29,6 +29,7 @@ from transformers import PreTrainedTokenizerFast
 from likewise.answering import Vectors
 from likewise.encoders.resolve import local_model
 from likewise.errors import DataError, Problem, UsageError
+from likewise.files import note_input
 
 PAD, UNKNOWN, BEGIN, END = "<pad>", "<unk>", "<s>", "</s>"
 SPECIAL = (PAD, UNKNOWN, BEGIN, END)
@@ -213,6 +214,7 @@ def load_vectors(path: Source, *, words: Iterable[str] | None = None) -> WordTab
 
 
 def _load_folder(folder: Path, wanted: set[str] | None) -> WordTable:
+    note_input(folder)
     try:
         vocabulary = (folder / "words.txt").read_text(encoding="utf8").splitlines()
         table = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
@@ -232,6 +234,7 @@ def _load_folder(folder: Path, wanted: set[str] | None) -> WordTable:
 
 def _text_rows(path: Path) -> Iterator[tuple[str, Vectors]]:
     width: int | None = None
+    note_input(path)
     with (
         gzip.open(path, "rt", encoding="utf8") if path.suffix == ".gz" else path.open(encoding="utf8") as file
     ):

@@ -18,7 +18,7 @@ from likewise.errors import EvaluationError, UsageError
 from likewise.evaluation.overlap import AuditReport
 from likewise.evaluation.protocol import Protocol
 from likewise.evaluation.results import NOT_AUDITED, Predictions, SuiteResult
-from likewise.evaluation.tasks import Task, TaskRows, load_task
+from likewise.evaluation.tasks import Task, TaskRows, load_task, task_files
 from likewise.records import Record
 
 # (the texts of each row, the relation asked of it) → one answer per row: numbers, or labels.
@@ -176,11 +176,12 @@ def get_suite(name: str | Path) -> Suite:
     )
 
 
-def suite_files(name: str) -> list[str]:
-    """The files of a user's own suite that hold its rows; the corpora of suites by name are pinned."""
-    if not name.endswith(".toml") or not Path(name).is_file():
+def suite_files(name: str, data_dir: Path | str | None = None) -> list[Path]:
+    """The files that hold the rows of a suite's tasks: a user's own, and those of named corpora."""
+    if name not in SUITES and (not name.endswith(".toml") or not Path(name).is_file()):
         return []
-    return [str(task.file) for task in get_suite(name).tasks if task.file is not None]
+    found = [file for task in get_suite(name).tasks for file in task_files(task, data_dir=data_dir)]
+    return list(dict.fromkeys(found))
 
 
 def run_suite(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.data import find_corpus, load_corpus, load_records
+from likewise.data.corpora import split_files
 from likewise.errors import EvaluationError
 from likewise.evaluation.aggregate import aggregate
 from likewise.evaluation.metrics import get_metric
@@ -92,6 +93,14 @@ def load_task(task: Task, *, data_dir: Path | str | None = None) -> list[Record]
             f"{task.name} has no subset {', '.join(absent)}; found: {', '.join(sorted(present))}"
         )
     return [record for record in records if record.subset in task.subsets]
+
+
+def task_files(task: Task, *, data_dir: Path | str | None = None) -> list[Path]:
+    """The files that hold the rows of a task, as far as they are there."""
+    if task.file is not None:
+        return [Path(task.file)]
+    corpus = find_corpus(task.corpus)
+    return split_files(corpus, corpus.find_split(task.split), data_dir)
 
 
 class TaskRows:

@@ -6,6 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from likewise.arguments import (
+    require_count,
+    require_device,
+    require_function,
+    require_path,
+    require_text,
+)
 from likewise.disk import make_folder, saying_why
 from likewise.experiments.plan import ExperimentPlan
 from likewise.experiments.runner import CellRunner
@@ -21,6 +28,13 @@ def experiment(file: str | Path, output: str | Path | None = None, **options: An
     return run_experiments([file], output, **options)[0]
 
 
+def read_inputs(files: Sequence[str | Path], data_dir: str | Path | None = None) -> list[Path]:
+    """The files and encoder folders that experiment files lead to, before anything is run."""
+    where = None if data_dir is None else str(data_dir)
+    plans = [ExperimentPlan(read_experiment(Path(file)), None, "fp32", where) for file in files]
+    return list(dict.fromkeys(path for plan in plans for path in plan.inputs()))
+
+
 def run_experiments(
     files: Sequence[str | Path],
     output: str | Path | None = None,
@@ -33,6 +47,15 @@ def run_experiments(
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[ExperimentResult]:
     """Run several experiment files over one pool of workers; a training they share is run once."""
+    for file in files:
+        require_path(file, "file")
+    require_path(output, "output", optional=True)
+    require_path(data_dir, "data_dir", optional=True)
+    require_count(workers, "workers", most=1024)
+    require_device(device)
+    require_text(precision, "precision", optional=False)
+    require_function(progress, "progress")
+    require_function(tell, "tell", optional=False)
     folder = Path(output) if output is not None else Path("runs") / "cells"
     with saying_why(folder):
         make_folder(folder)

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import EvaluationError, Problem, RecipeError
-from likewise.evaluation.suites import suite_files
+from likewise.evaluation.suites import get_suite, suite_files
 from likewise.experiments.cell import Cell
 from likewise.experiments.parts import one_by_one, only, task_sets, with_fold
 from likewise.experiments.related import Arrays, RelatedReport, relate
 from likewise.experiments.rows import ResultRow, make_row, whole
 from likewise.experiments.schema import Experiment, Setting, Start
 from likewise.experiments.summary import ExperimentResult
-from likewise.recipes.contents import digest_files, recipe_files, source_files
+from likewise.recipes.contents import Files, digest_files, encoder_place, recipe_files, source_files
 from likewise.recipes.reading import named_document, recipe_from
 from likewise.schema.recipe import Recipe
 from likewise.wording import listed, quoted
@@ -128,11 +128,28 @@ class ExperimentPlan:
             for part, one in parts.items()
         ]
 
+    def inputs(self) -> list[Path]:
+        """The files that its cells read, and the folders of their encoders."""
+        first, suite = self._plan.seeds[0], self._plan.suite
+        names = [suite, *(one.source for one in self._plan.check)]
+        found: list[Path | None] = list(suite_files(suite, self._data_dir))
+        found += _flat(source_files(names, self._data_dir))
+        for line in self._lines:
+            for point in self._plan.points(line.setting):
+                recipe = self._recipe(line.start, line.setting, point, first)
+                found += [encoder_place(recipe.encoder), *_flat(recipe_files(recipe, self._data_dir))]
+        return [path for path in dict.fromkeys(found) if path is not None]
+
     def _content(self, recipe: Recipe) -> dict[str, Any]:
         """What the files hold that a cell reads: its encoder, its data, its suite, what it is checked on."""
         suite = self._plan.suite
-        names = [suite, *suite_files(suite), *(one.source for one in self._plan.check)]
+        own = [str(task.file) for task in get_suite(suite).tasks if task.file is not None]
+        names = [suite, *own, *(one.source for one in self._plan.check)]
         files = {**recipe_files(recipe, self._data_dir), **source_files(names, self._data_dir)}
+        # A file's name may stand in a key, a place in the data folder may not: it differs between machines.
+        corpora = [file for file in suite_files(suite, self._data_dir) if str(file) not in own]
+        if corpora and Path(suite).is_file():
+            files[f"the corpora of {suite}"] = corpora
         plain, beside = {}, {}
         for name, found in files.items():
             if Path(name).is_file():
@@ -248,6 +265,10 @@ class ExperimentPlan:
             )
             found += relate(start.name, joint, single)
         return tuple(found)
+
+
+def _flat(files: Files) -> list[Path]:
+    return [file for found in files.values() for file in found]
 
 
 def _dev(cell: Cell, document: dict[str, Any]) -> float:

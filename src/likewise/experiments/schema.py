@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -122,10 +123,33 @@ def read_experiment(path: Path) -> Experiment:
             [Problem(f"{path}: baseline", f"{experiment.baseline!r} is not one of {', '.join(names)}")]
         )
     where = str(path)
+    if problems := _size_problems(experiment, where):
+        raise RecipeError(problems)
     found = (_repeat_problems, _subset_problems, _fold_problems)
     if problems := [problem for find in found for problem in find(experiment, where)]:
         raise RecipeError(problems)
     return experiment
+
+
+# Trainings of one file: nobody waits for more, and a mistyped grid would fill the memory with their list.
+_MOST_POINTS, _MOST_SEEDS = 10_000, 1_000
+
+
+def _size_problems(experiment: Experiment, where: str) -> list[Problem]:
+    """Grids and lists of seeds that nobody means."""
+    problems = []
+    for key, seeds in (("seeds", experiment.seeds), ("grid_seeds", experiment.grid_seeds)):
+        if len(seeds) > _MOST_SEEDS:
+            found = f"has {len(seeds):,} seeds, at most {_MOST_SEEDS:,} are run"
+            problems.append(Problem(f"{where}: {key}", found, "name fewer"))
+    for number, setting in enumerate(experiment.setting):
+        grid = experiment.grid if setting.grid is None else setting.grid
+        points = math.prod(len(values) for values in grid.values())
+        if points > _MOST_POINTS:
+            place = "grid" if setting.grid is None else f"setting.{number}.grid"
+            found = f"has {points:,} points, at most {_MOST_POINTS:,} are tried"
+            problems.append(Problem(f"{where}: {place}", found, "name fewer values"))
+    return problems
 
 
 def _repeat_problems(experiment: Experiment, where: str) -> list[Problem]:

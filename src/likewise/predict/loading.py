@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from likewise.arguments import require_device, require_function, require_path, require_text
+from likewise.arguments import require_count, require_device, require_function, require_path, require_text
 from likewise.encoders.manifest import DOCUMENT
 from likewise.encoders.reading import loading
 from likewise.encoders.vectors import DEFAULT_BUDGET
@@ -35,7 +35,7 @@ def load(
 
     A model that was grown on a function from texts to vectors is given it again as `encoder`.
     """
-    _check_call(model, device, precision)
+    _check_call(model, device, precision, token_budget)
     require_function(encoder, "encoder")
     document = document_of(model)
     running = Running(device, precision, token_budget, encoder)
@@ -53,7 +53,7 @@ def load_classifier(
 
     A model of pairs, or of numbers, is refused.
     """
-    _check_call(model, device, precision)
+    _check_call(model, device, precision, token_budget)
     document = document_of(model)
     running = Running(device, precision, token_budget)
     if document is None or not document.get("relations"):
@@ -68,10 +68,11 @@ def load_classifier(
     return loaded
 
 
-def _check_call(model: object, device: object, precision: object) -> None:
+def _check_call(model: object, device: object, precision: object, token_budget: object) -> None:
     require_path(model, "model")
     require_device(device)
     require_text(precision, "precision", optional=False)
+    require_count(token_budget, "token_budget", most=2**31)
 
 
 def _opened(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from likewise.data.corpora import Folder, locate
-from likewise.data.filecache import content_digest, content_key
+from likewise.data.corpora import Folder, split_files
+from likewise.data.filecache import content_digest, content_key, files_in
 from likewise.data.reading import find_named_corpus, name_splits
 from likewise.encoders.resolve import resolve
 from likewise.errors import LikewiseError
@@ -36,13 +36,19 @@ def source_files(names: Iterable[str], data_dir: Folder = None) -> Files:
     return {name: files for name, files in found.items() if files}
 
 
-def encoder_files(spec: EncoderSpec) -> list[Path]:
-    """The files that an encoder is made of; none if it lies on the hub, or nowhere."""
+def encoder_place(spec: EncoderSpec) -> Path | None:
+    """The folder or file of an encoder; None if it lies on the hub, or nowhere."""
     try:
         name = resolve(spec.name) if spec.kind == "pretrained" else spec.vectors
     except LikewiseError:
-        return []  # whoever opens it says why
-    return _files_at(Path(name)) if name else []
+        return None  # whoever opens it says why
+    return Path(name) if name else None
+
+
+def encoder_files(spec: EncoderSpec) -> list[Path]:
+    """The files that an encoder is made of; none if it lies on the hub, or nowhere."""
+    place = encoder_place(spec)
+    return [] if place is None else _files_at(place)
 
 
 def digest_files(files: Iterable[Path], known: dict[Path, str]) -> str:
@@ -56,12 +62,10 @@ def digest_files(files: Iterable[Path], known: dict[Path, str]) -> str:
 
 
 def _files_behind(name: str, data_dir: Folder) -> list[Path]:
-    files = [*_files_at(Path(name)), *(Path(file) for file in suite_files(name))]
-    if name in SUITES:
-        splits = [f"corpus:{task.corpus}/{task.split}" for task in SUITES[name].tasks]
-    else:
-        splits = name_splits(name)
-    files += [file for split in dict.fromkeys(splits) for file in _corpus_files(split, data_dir)]
+    files = [*_files_at(Path(name)), *suite_files(name, data_dir)]
+    if name not in SUITES:
+        splits = dict.fromkeys(name_splits(name))
+        files += [file for split in splits for file in _corpus_files(split, data_dir)]
     return list(dict.fromkeys(files))
 
 
@@ -71,7 +75,7 @@ def _files_at(path: Path) -> list[Path]:
         if path.is_file():
             return [path]
         if path.is_dir():
-            return [file for file in sorted(path.rglob("*")) if file.is_file()]
+            return files_in(path)
         if path.name and path.parent.is_dir():
             begin = f"{path.name}."
             return sorted(
@@ -89,6 +93,4 @@ def _corpus_files(name: str, data_dir: Folder) -> list[Path]:
         return []  # whoever reads it says why
     if named is None:
         return []
-    corpus, split = named
-    found = (locate(corpus, side, data_dir) for side in split.sides or (split,))
-    return [file for file in found if file is not None]
+    return split_files(*named, data_dir)

@@ -20,7 +20,15 @@ from typing import Any
 from filelock import FileLock
 
 from likewise.data.filecache import content_key
-from likewise.disk import folder_aside, locked, remove_folder, sweep, to_json
+from likewise.disk import (
+    BusyError,
+    UnwritableError,
+    folder_aside,
+    locked,
+    remove_folder,
+    sweep,
+    to_json,
+)
 from likewise.errors import LikewiseError, UsageError
 from likewise.kinds.base import Job, StageData
 from likewise.outputs import (
@@ -83,6 +91,8 @@ def _begins_with(recipe: Recipe, number: int, beside: Sequence[object]) -> str:
 def run_folder(output: Path) -> Path:
     """Where the run lies that leads to a model folder."""
     named = output if output.name not in ("", "..") else Path(os.path.abspath(output))
+    if named.is_symlink():  # by whatever name a model is called, it has one run
+        named = Path(os.path.realpath(named))
     return named.with_name(named.name + ".run")
 
 
@@ -167,7 +177,7 @@ def working_in(work: Path, mark: RunMark, *, resume: bool) -> Iterator[str]:
                 remove_run(work)
     if not work.exists():
         mark = replace(mark, id=secrets.token_hex(8))
-        with folder_aside(work) as place:
+        with _beginning(work, busy), folder_aside(work) as place:
             (place / RUN_MARK).write_text(mark.to_json() + "\n", encoding="utf8")
     with locked(work / _LOCK, busy):
         try:
@@ -176,6 +186,17 @@ def working_in(work: Path, mark: RunMark, *, resume: bool) -> Iterator[str]:
             if not can_resume(work):
                 remove_run(work)
             raise
+
+
+@contextmanager
+def _beginning(work: Path, busy: str) -> Iterator[None]:
+    """Tell of another training that made the same run folder at the same moment."""
+    try:
+        yield
+    except (UsageError, UnwritableError):
+        if work.exists():
+            raise BusyError(busy) from None
+        raise
 
 
 def remove_run(work: Path) -> None:
