@@ -140,7 +140,7 @@ def test_train_refuses_an_output_that_holds_its_encoder(likewise, world, trained
     before = tree(world)
     done = likewise(*train_command(Path("m")), "--output", "m", "--overwrite")
     assert done.returncode == 2
-    assert "which is read" in done.stderr
+    assert "is read" in done.stderr
     assert tree(world) == before
 
 
@@ -153,7 +153,7 @@ def test_update_refuses_its_own_model_as_output(likewise, world, trained):
             *("--output", output, "--overwrite"),
         )
         assert done.returncode == 2
-        assert "which is read" in done.stderr
+        assert "is read" in done.stderr
     assert tree(world) == before
 
 
@@ -462,3 +462,41 @@ def _write_what_is_opened_meanwhile(path):
         path.write_text("also mine", encoding="utf8")
         note_input(path)
         out.write(b"other")
+
+
+def test_train_takes_an_empty_folder_and_says_at_once_what_it_does_not_take(likewise, tmp_path, tiny_encoder):
+    (tmp_path / "pairs.csv").write_text(ROWS, encoding="utf8")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine", encoding="utf8")
+    command = ("train", tmp_path / "pairs.csv", "--encoder", tiny_encoder, "--device", "cpu")
+    few = ("--set", "stage.0.max_steps=1", "--output")
+    done = likewise(*command, *few, tmp_path / "full")
+    assert done.returncode == 2
+    assert "is not a model that Likewise wrote" in done.stderr
+    assert "pass --overwrite" not in done.stderr
+    done = likewise(*command, *few, tmp_path / "empty")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "empty" / "likewise" / "model.json").is_file()
+
+
+def test_split_tells_a_file_and_the_parts_of_another_split_apart(likewise, tmp_path):
+    (tmp_path / "pairs.csv").write_text(ROWS, encoding="utf8")
+    (tmp_path / "file").write_text("mine", encoding="utf8")
+    done = likewise("data", "split", tmp_path / "pairs.csv", "--output", tmp_path / "file", "--overwrite")
+    assert done.returncode == 2
+    assert "is a file" in done.stderr
+    assert (tmp_path / "file").read_text(encoding="utf8") == "mine"
+    parts = tmp_path / "parts"
+    assert (
+        likewise("data", "split", tmp_path / "pairs.csv", "--dev", "0.2", "--output", parts).returncode == 0
+    )
+    done = likewise("data", "split", tmp_path / "pairs.csv", "--output", parts, "--overwrite")
+    assert done.returncode == 2
+    assert "holds dev.csv of another split" in done.stderr
+
+
+def test_evaluate_writes_no_report_over_that_of_another_model(likewise, tmp_path):
+    done = likewise("evaluate", "a/m", "b/m", "--suite", "crosslingual", "--report", tmp_path / "r")
+    assert done.returncode == 2
+    assert "have the same name" in done.stderr

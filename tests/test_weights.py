@@ -357,7 +357,7 @@ def test_changed_weights_of_a_saved_model_are_refused(saved, file):
     (saved / file).write_bytes(content)
     refused(saved, file, "is not the file that the model was saved with")
     (saved / file).unlink()
-    refused(saved, "damaged")
+    refused(saved, file, "is missing", "copy")
 
 
 def test_a_changed_bit_passes_the_quick_check_and_a_changed_size_does_not(saved, monkeypatch):
@@ -518,3 +518,51 @@ def test_a_tokenizer_that_gives_up_ends_the_command_line_in_one_line(tiny_encode
     assert code == 1
     assert "tokenizer failed on a text" in said
     assert "Traceback" not in said
+
+
+def test_weights_that_stand_twice_under_one_name_are_refused(tiny_encoder, tmp_path):
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "m"))
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    others = {f"bert.{name}": torch.randn_like(tensor) for name, tensor in weights.items()}
+    save_file({**weights, **others}, file, metadata={"format": "pt"})
+    refused(folder, "two tensors for one place")
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.int8])
+def test_weights_that_are_whole_numbers_are_refused(tiny_encoder, tmp_path, kind):
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "m"))
+    file = folder / "model.safetensors"
+    weights = {name: tensor.to(kind) for name, tensor in load_file(file).items()}
+    save_file(weights, file, metadata={"format": "pt"})
+    refused(folder, "stored as")
+
+
+def test_weights_too_large_for_single_precision_are_refused(tiny_encoder, tmp_path):
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "m"))
+    file = folder / "model.safetensors"
+    weights = {name: tensor.double() for name, tensor in load_file(file).items()}
+    weights["embeddings.word_embeddings.weight"][9] = 1e300
+    save_file(weights, file, metadata={"format": "pt"})
+    refused(folder, "not finite")
+
+
+@pytest.mark.parametrize("saved_by", ["likewise", "others"])
+def test_a_model_without_its_vocabulary_does_not_answer(tiny_encoder, saved, tmp_path, saved_by):
+    folder = saved
+    if saved_by == "others":
+        folder = Path(shutil.copytree(tiny_encoder, tmp_path / "m"))
+    (folder / "tokenizer.json").unlink()
+    refused(folder, "no vocabulary")
+
+
+@pytest.mark.parametrize("name", ["modules.json", "1_Pooling/config.json", "tokenizer_config.json"])
+def test_a_saved_model_without_one_of_its_files_does_not_answer(saved, name):
+    (saved / name).unlink()
+    refused(saved, name, "is missing")
+
+
+def test_an_empty_list_of_files_vouches_for_no_weights(saved):
+    document = json.loads((saved / "likewise" / "model.json").read_text())
+    (saved / "likewise" / "model.json").write_text(json.dumps({**document, "files": {}}))
+    refused(saved, "model.safetensors", "was not there when the model was saved")

@@ -50,9 +50,7 @@ def check_output_file(
     _refuse_impossible(output, option)
     for path in _paths(inputs):
         if is_same(output, path):
-            raise UsageError(
-                f"{option} {output} is the file that is read: choose another name for the output"
-            )
+            raise UsageError(f"{option} {output} is what is read: choose another name for the output")
         if os.path.isdir(path) and _real(path) in _real(output).parents:
             raise UsageError(f"{option} {output} lies in {path}, which is read: choose another place")
     if os.path.isdir(output):
@@ -67,19 +65,27 @@ def check_model_folder(output: Path, *, inputs: Iterable[object] = (), overwrite
     """Refuse a model folder that would take an input with it, or replace anything but a model of ours."""
     _refuse_impossible(output, "--output")
     check_beside_inputs(output, inputs)
-    if not _there(output):
+    if not _there(output) or is_empty_folder(output):
         return
-    if not overwrite:
-        raise UsageError(f"{output} exists already; choose another --output or pass --overwrite")
     if not os.path.isdir(output):
         raise UsageError(f"--output {output} is a file: a model is a folder; choose another name")
     _refuse_foreign(output, _foreign_in_model(output), "a model that Likewise wrote")
+    if not overwrite:
+        raise UsageError(f"{output} exists already; choose another --output or pass --overwrite")
 
 
 def check_run_folder(work: Path) -> None:
     """Refuse to begin anew in a run folder that is not ours."""
     if _there(work):
         _refuse_foreign(work, _foreign_in_run(work), "a run of Likewise")
+
+
+def is_empty_folder(folder: Path) -> bool:
+    """Whether a folder is there and nothing is in it."""
+    try:
+        return os.path.isdir(folder) and not os.listdir(folder)
+    except OSError:
+        return False
 
 
 def is_model_folder(folder: Path) -> bool:
@@ -107,7 +113,9 @@ def check_beside_inputs(output: Path, inputs: Iterable[object]) -> None:
     here = _real(output)
     for path in _paths(inputs):
         there = _real(path)
-        if there == here or here in there.parents:
+        if there == here:
+            raise UsageError(f"--output {output} is what is read: choose another name for the output")
+        if here in there.parents:
             raise UsageError(f"--output {output} holds {path}, which is read: choose a folder beside it")
         if os.path.isdir(there) and there in here.parents:
             raise UsageError(

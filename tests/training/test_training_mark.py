@@ -88,7 +88,8 @@ def test_run_does_not_go_on_from_another_encoder_of_the_same_size_and_time(begun
         rewritten(path, swapped(path.read_bytes(), b'"soup"', b'"book"'))
     else:
         rewritten(path, path.read_bytes().replace(b'"gelu"', b'"relu"'))
-    with pytest.raises(UsageError, match="the files of the encoder that it started from have changed"):
+    said = rf"files of the encoder that it started from have changed since \({file}\)"
+    with pytest.raises(UsageError, match=said):
         begun()
 
 
@@ -97,3 +98,29 @@ def test_run_does_not_go_on_with_another_recipe(begun):
         begun(overrides={"stage.0.learning_rate": 1e-4})
     with pytest.raises(UsageError, match="another recipe or other overrides"):
         begun(seed=7)
+
+
+def test_run_goes_on_after_notes_were_written_beside_its_encoder(begun, tmp_path):
+    (tmp_path / "encoder" / "README.md").write_text("my notes")
+    begun()
+
+
+def test_run_tells_which_keys_of_its_recipe_changed(begun, tmp_path):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("batch_size = 8", "batch_size = 4"))
+    with pytest.raises(UsageError, match=r"stage.0.batch_size was 8, now 4"):
+        begun()
+
+
+def test_run_that_replaces_a_model_says_how_it_goes_on(begun, tmp_path):
+    begun(overrides={"stage.0.max_steps": 2}, resume=False, overwrite=True)
+
+    def stop(event):
+        if event.kind == "checkpoint":
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        begun(resume=False, overwrite=True, emit=stop)
+    with pytest.raises(UsageError, match="--resume --overwrite"):
+        begun()
+    begun(overwrite=True)

@@ -76,7 +76,10 @@ def evaluate(
         # The log of looks at test data is appended to by this very command.
         inputs = [*models, suite, *suite_files(suite, data_dir), log_path()]
         check_output_file(output, inputs=inputs, overwrite=overwrite)
-    for file in _report_files(report, models):
+    reported = _report_files(report, models)
+    if len(set(reported)) < len(reported):
+        raise UsageError("two of the models have the same name, so one report would replace the other")
+    for file in reported:
         check_output_file(file, inputs=models, overwrite=overwrite, option="--report")
     results: list[SuiteResult | CrosslingualResult] = []
     for model in models:

@@ -51,6 +51,8 @@ def experiment(
     from likewise.experiments import read_inputs, run_experiments
 
     inputs = [*files, *read_inputs(files, data_dir)]
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"--output {output} is a file: cells get a folder; name another one")
     check_outside_inputs(output, inputs)
     written = _written(files, summary, report)
     for path in written:

@@ -152,6 +152,9 @@ def split_file(
     }
 
 
+_PARTS = ("train", "dev", "test")
+
+
 def _others(folder: Path, names: Sequence[str]) -> list[str]:
     """What lies in a folder beside the files of a split."""
     return sorted(
@@ -161,7 +164,14 @@ def _others(folder: Path, names: Sequence[str]) -> list[str]:
 
 def _refuse_others(folder: Path, names: Sequence[str]) -> None:
     """The files of a split belong together, and only a folder of their own can appear at once."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--output {folder} is a file: the parts of a split get a folder; name another one")
     others = _others(folder, names) if folder.is_dir() else []
+    if others and all(name.partition(".")[0] in _PARTS for name in others):
+        raise UsageError(
+            f"--output {folder} holds {', '.join(others)} of another split, which would stay beside the new "
+            "parts: remove it, or name another folder"
+        )
     if others:
         raise UsageError(
             f"--output {folder} holds other files ({', '.join(others[:3])}); name a folder of its own"

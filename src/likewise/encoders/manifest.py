@@ -60,10 +60,21 @@ def verify_files(folder: Path) -> None:
         )
         return
     _check_list(files, document)
+    _refuse_others(folder, files, how)
+
+
+def _refuse_others(folder: Path, files: Mapping[str, Any], how: str) -> None:
+    """Compare a folder with its list: weights must be the same, and whatever is missing is missed."""
+    for name in files:
+        if not (folder / name).is_file():
+            raise ModelError(f"{folder / name}: is missing; the folder is incomplete: copy the model again")
     changed = [name for name, saved in files.items() if _has_changed(folder / name, saved, how)]
     for name in changed:
         if name.endswith(".safetensors"):
-            raise ModelError(f"{folder / name}: is not the file that the model was saved with; {DAMAGED}")
+            raise ModelError(
+                f"{folder / name}: is not the file that the model was saved with; copy the model again, or "
+                "save weights that you changed on purpose to a folder of their own"
+            )
     for name in _added_weights(folder, files):
         raise ModelError(f"{folder / name}: was not there when the model was saved; move it away")
     if changed:
@@ -87,7 +98,7 @@ def _check_list(files: Any, document: Path) -> None:
 
 def _has_changed(path: Path, saved: Mapping[str, Any], how: str) -> bool:
     try:
-        if not path.is_file() or path.stat().st_size != saved["bytes"]:
+        if path.stat().st_size != saved["bytes"]:
             return True
         return how == "full" and file_sha256(path) != saved["sha256"]
     except OSError as error:
@@ -105,8 +116,8 @@ def _added_settings(folder: Path, files: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _added(folder: Path, files: Mapping[str, Any], patterns: Iterable[str]) -> Iterator[str]:
-    places = {PurePosixPath(name).parent.as_posix() for name in files} | {"likewise/label_encoder"}
-    for place in sorted(places):
+    places = {PurePosixPath(name).parent.as_posix() for name in files}
+    for place in sorted(places | {".", "likewise/label_encoder"}):
         found = {path for pattern in patterns for path in (folder / place).glob(pattern)}
         for path in sorted(found):
             name = path.relative_to(folder).as_posix()

@@ -47,6 +47,9 @@ def load_encoder(
     asked = max_length or encoder.max_seq_length
     if asked is not None and (max_length is not None or readable_length(asked, encoder[0]) < asked):
         encoder.max_seq_length = readable_length(asked, encoder[0])
+    if any(tensor.dtype == torch.float64 for tensor in encoder.state_dict().values()):
+        encoder.float()
+        check_finite(encoder.state_dict(), where)  # a number may be too large for single precision
     encoder.float()
     loading(where, lambda: check_vector(encoder, where))
     freeze_unused(encoder)

@@ -33,7 +33,7 @@ from likewise.encoders.rules import (
     size,
     word,
 )
-from likewise.encoders.tokenizing import check_tokenizer
+from likewise.encoders.tokenizing import check_tokenizer, require_vocabulary
 from likewise.errors import ModelError
 
 _DTYPES = frozenset({"auto", "float32", "float16", "bfloat16", "float64"})
@@ -235,6 +235,7 @@ def check_module(kind: str, folder: Path) -> None:
         check_settings_file(path, rules, most=LARGE if "vocab" in rules else SMALL)
     if kind in ("Transformer", "WordEmbeddings", "StaticEmbedding"):
         check_tokenizer(folder)
+        require_vocabulary(folder)
     if kind == "WordEmbeddings" and (folder / "config.json").exists():
         raise ModelError(f"{folder / 'config.json'}: word vectors have no such file; remove it")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.encoders.architecture import is_processor_class, is_tokenizer_class
-from likewise.encoders.reading import LARGE
+from likewise.encoders.reading import DAMAGED, LARGE, read_if_there
 from likewise.encoders.rules import (
     Rules,
     among,
@@ -22,6 +22,7 @@ from likewise.encoders.rules import (
     or_null,
     word,
 )
+from likewise.errors import ModelError
 
 _NAME = re.compile(r"\w{1,100}")
 # Switches, names and numbers that a tokenizer understands by itself, or does not read.
@@ -136,6 +137,23 @@ _TOKENIZER: Rules = {
         ("chat_template", "chat_control_tokens", "response_template", "response_schema"), anything
     ),
 }
+
+
+# Files that hold a vocabulary, and tokenizers that need none: they read bytes or characters.
+_VOCABULARIES = ("tokenizer.json", "vocab*", "*.model", "*.spm", "unigram.json", "*tokenizer*_config.json")
+_WITHOUT = frozenset({"CanineTokenizer", "ByT5Tokenizer", "PerceiverTokenizer"})
+
+
+def require_vocabulary(folder: Path) -> None:
+    """Refuse a folder without a vocabulary: the library would make one up that knows no word."""
+    settings = folder / "tokenizer_config.json"
+    document = read_if_there(settings)
+    named = document.get("tokenizer_class") if isinstance(document, dict) else None
+    found = {path.name for pattern in _VOCABULARIES for path in folder.glob(pattern)}
+    if named not in _WITHOUT and not found - {settings.name}:
+        raise ModelError(
+            f"{folder}: there is no vocabulary (tokenizer.json, vocab.txt, …) to read texts with; {DAMAGED}"
+        )
 
 
 def check_tokenizer(folder: Path) -> None:

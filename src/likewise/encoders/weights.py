@@ -32,6 +32,7 @@ _BITS = {
     **dict.fromkeys(("U32", "I32", "F32"), 32),
     **dict.fromkeys(("U64", "I64", "F64", "C64"), 64),
 }
+_FRACTIONS = frozenset({"F16", "BF16", "F32", "F64"})
 # A network that needs more than so many times the numbers of its file was not saved there.
 _MOST_TIMES, _SLACK = 4, 2**24
 # Buffers that older versions saved, and that are computed now.
@@ -42,6 +43,20 @@ _UNREAD = re.compile(r"^pooler\.")
 
 def read_header(path: Path) -> Shapes:
     """Names and shapes of a safetensors file, whose parts must cover it from end to end."""
+    return {name: shape for name, (shape, _) in _read_header(path).items()}
+
+
+def check_types(path: Path, network: nn.Module) -> None:
+    """Refuse whole numbers where a network computes with fractions: no weights were ever saved so."""
+    floating = {name for name, tensor in network.state_dict().items() if tensor.is_floating_point()}
+    for name, (_, kind) in _read_header(path).items():
+        own = _own_name(network, _modern(name)) if hasattr(network, "base_model_prefix") else name
+        if own in floating and kind not in _FRACTIONS:
+            raise ModelError(f"{path}: the tensor {name} is stored as {kind}, not as fractions; {DAMAGED}")
+
+
+def _read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Names, shapes and number formats of a safetensors file."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -55,9 +70,11 @@ def read_header(path: Path) -> Shapes:
     except (ValueError, RecursionError):
         raise ModelError(f"{path}: its list of tensors cannot be read; {DAMAGED}") from None
     found, places = {}, []
-    for name, about in (header if isinstance(header, dict) else {"": None}).items():
+    listed: dict[str, Any] = header if isinstance(header, dict) else {"": None}
+    for name, about in listed.items():
         if name != "__metadata__":
-            found[name], place = _described(path, name, about)
+            shape, place = _described(path, name, about)
+            found[name] = (shape, str(about["dtype"]))
             places.append(place)
     at = 0
     for begin, end in sorted(places):
@@ -131,6 +148,7 @@ def check_exact(module: nn.Module, path: Path) -> None:
     """A module of known tensors against its one file: the same names, the same shapes, finite numbers."""
     state = module.state_dict()
     check_names(state, read_header(path), path)
+    check_types(path, module)
     check_finite(state, path)
 
 
@@ -188,6 +206,8 @@ def check_transformer(network: Any, folder: Path, files: Iterable[Path]) -> None
     held: Shapes = {}
     for file in files:
         held |= read_header(file)
+        check_types(file, network)
+    _refuse_twice(network, held, folder)
     if not _plainly_the_same(network, state, held):
         ask = {
             "config": network.config,
@@ -199,11 +219,20 @@ def check_transformer(network: Any, folder: Path, files: Iterable[Path]) -> None
         judge(network, info, folder)
 
 
+def _refuse_twice(network: Any, held: Shapes, folder: Path) -> None:
+    """Refuse weights that stand in a file under two spellings of one name: only one of them would be read."""
+    seen: dict[str, str] = {}
+    for name in held:
+        own = _own_name(network, _modern(name))
+        if own in seen:
+            found = f"{seen[own]} and {name} are two tensors for one place in the network"
+            raise ModelError(f"{folder}: {found}; {DAMAGED}")
+        seen[own] = name
+
+
 def _plainly_the_same(network: Any, state: Mapping[str, Tensor], held: Shapes) -> bool:
     """Whether the names of a file are those of the network, its own prefix and old spellings apart."""
     renamed = {_own_name(network, _modern(name)): shape for name, shape in held.items()}
-    if len(renamed) != len(held):
-        return False
     needed = {name for name in state if not _UNREAD.match(name)}
     shared = {tensor.data_ptr() for name, tensor in state.items() if name in renamed}
     missing = {name for name in needed - set(renamed) if state[name].data_ptr() not in shared}

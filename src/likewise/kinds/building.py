@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from likewise.data.catalogue import find_corpus
 from likewise.data.filecache import content_digests
+from likewise.encoders.manifest import DOCUMENT, MOST_DOCUMENT
+from likewise.encoders.reading import read_if_there
 from likewise.encoders.resolve import resolve
 from likewise.encoders.sentence import load_encoder, with_prompt, without_normalisation
 from likewise.errors import LikewiseError, Problem, RecipeError
@@ -184,7 +186,21 @@ def _word_encoder(
 def encoder_digests(spec: EncoderSpec) -> dict[str, str]:
     """The files an encoder is made from, each with a hash of what it holds; none if it lies on the hub."""
     name = resolve(spec.name) if spec.kind == "pretrained" else spec.vectors
-    return content_digests(Path(name)) if name else {}
+    return start_digests(Path(name)) if name else {}
+
+
+def start_digests(place: Path) -> dict[str, str]:
+    """What the files of an encoder hold; those that no loader reads, such as notes, are left out."""
+    found = content_digests(place)
+    saved = read_if_there(place / DOCUMENT, most=MOST_DOCUMENT) if place.is_dir() else None
+    listed = saved.get("files") if isinstance(saved, dict) else None
+    if isinstance(listed, dict):
+        return {name: digest for name, digest in found.items() if name in listed or name == DOCUMENT}
+    return {
+        name: digest
+        for name, digest in found.items()
+        if not name.endswith(".md") and not any(part.startswith(".") for part in name.split("/"))
+    }
 
 
 def build_settings(

@@ -36,10 +36,12 @@ from likewise.outputs import (
     check_beside_inputs,
     check_model_folder,
     check_run_folder,
+    is_model_folder,
     is_run_folder,
 )
 from likewise.schema.recipe import Recipe, parse_recipe
 from likewise.training.checkpoints import complete_checkpoints
+from likewise.wording import listed, quoted
 
 _LOCK = "lock"
 _log = logging.getLogger("likewise")
@@ -137,6 +139,10 @@ def run_folders(
 ) -> tuple[Path, Path]:
     """The model folder and the run folder; nothing is written yet, so bad data leaves no trace."""
     work, inputs = run_folder(folder), list(inputs)
+    if resume and not overwrite and is_model_folder(folder) and is_run_folder(work) and can_resume(work):
+        raise UsageError(
+            f"{work} holds an unfinished run that replaces {folder}; go on with --resume --overwrite"
+        )
     check_model_folder(folder, inputs=inputs, overwrite=overwrite)
     check_beside_inputs(work, inputs)
     if resume and not work.exists():
@@ -208,25 +214,54 @@ def remove_run(work: Path) -> None:
 def same_run(work: Path, mark: RunMark) -> RunMark:
     """The mark of a run that is gone on with; another recipe, other rows or another start are refused."""
     kept = _read_mark(work)
-    again = "resume with the same, or start over with --overwrite"
-    if _recipe_in(kept, work) != mark.recipe:
-        raise UsageError(f"{work} was started with another recipe or other overrides; {again}")
+    again = "resume with the same, or start over with --overwrite and without --resume"
+    recipe = _recipe_in(kept, work)
+    if recipe != mark.recipe:
+        changed = "" if recipe is None else f" ({_differences(recipe, mark.recipe)})"
+        raise UsageError(f"{work} was started with another recipe or other overrides{changed}; {again}")
     rows = kept.get("rows")
     whole = isinstance(rows, list) and all(isinstance(prints, dict) for prints in rows)
     if rows is None or not whole or len(rows) != len(mark.rows):
         raise UsageError(f"{work / RUN_MARK} is damaged: start over with --overwrite")
-    for number, (before, now) in enumerate(zip(rows, mark.rows, strict=True)):
-        changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-        if changed:
+    for number, (then, now) in enumerate(zip(rows, mark.rows, strict=True)):
+        others = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
+        if others:
             raise UsageError(
-                f"{work}: the rows of stage {number} ({', '.join(changed)}) have changed since it was "
+                f"{work}: the rows of stage {number} ({', '.join(others)}) have changed since it was "
                 f"started; {again}"
             )
     if kept.get("precision") != mark.precision:
         raise UsageError(f"{work} was started in {kept.get('precision')}, not in {mark.precision}; {again}")
-    if kept.get("start") != dict(mark.start):
-        raise UsageError(f"{work}: the files of the encoder that it started from have changed since; {again}")
+    before = kept.get("start")
+    if before != dict(mark.start):
+        known = before if isinstance(before, dict) else {}
+        names = sorted(
+            name for name in {*known, *mark.start} if known.get(name) != dict(mark.start).get(name)
+        )
+        raise UsageError(
+            f"{work}: the files of the encoder that it started from have changed since "
+            f"({listed(names)}); {again}"
+        )
     return replace(mark, id=str(kept.get("id", "")))
+
+
+def _differences(before: Recipe, now: Recipe) -> str:
+    """Which keys of a recipe differ, each with what it was and what it is; the first three."""
+    changed: list[str] = []
+
+    def compare(path: str, one: Any, other: Any) -> None:
+        if isinstance(one, dict) and isinstance(other, dict):
+            for key in dict.fromkeys([*one, *other]):
+                compare(f"{path}.{key}" if path else key, one.get(key), other.get(key))
+        elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+            for number, (old, new) in enumerate(zip(one, other, strict=True)):
+                compare(f"{path}.{number}", old, new)
+        elif one != other:
+            changed.append(f"{path} was {quoted(one, most=60)}, now {quoted(other, most=60)}")
+
+    compare("", before.model_dump(mode="json"), now.model_dump(mode="json"))
+    more = f", and {len(changed) - 3} more" if len(changed) > 3 else ""
+    return "; ".join(changed[:3]) + more
 
 
 def _read_mark(work: Path) -> dict[str, Any]:

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from likewise.data.filecache import content_digests
 from likewise.disk import scratch_folder
 from likewise.encoders.resolve import resolve
-from likewise.errors import ModelError, UsageError
-from likewise.kinds.base import Carried, runner_of
+from likewise.errors import DataError, ModelError, UsageError
+from likewise.kinds.base import Carried, StageData, runner_of
+from likewise.kinds.building import start_digests
 from likewise.kinds.context import RunContext
 from likewise.outputs import check_beside_inputs
 from likewise.predict import Answerer, load
@@ -114,7 +114,7 @@ def update_model(
         own = _alone(recipe, relation)
         check_beside_inputs(target, sources_of(old))
         place = UpdatePlace(
-            target, resume=resume, start=content_digests(Path(resolve(model))), precision=context.precision
+            target, resume=resume, start=start_digests(Path(resolve(model))), precision=context.precision
         )
         found = train_on(
             answerer,
@@ -238,7 +238,7 @@ def train_on(
     The old relations' dev rows are looked at too: what is forgotten counts when the epoch is chosen. Without
     a `place` nothing is left that could be gone on with.
     """
-    known = read_stages(jobs_of(old, context))[-1]
+    known = _read_known(old, context)
     [fresh] = read_stages(jobs_of(own, context))
     [job] = jobs_of(own, context)
     runner, seed = runner_of(job.stage), own.seed
@@ -259,6 +259,17 @@ def train_on(
         report = runner.fit(job, replace(merged, prints=fresh.prints), carried, found)
     model.learning = ()
     return Continued(before, score(model), report, run)
+
+
+def _read_known(old: Recipe, context: RunContext) -> StageData:
+    """The rows that the model was trained on, which are measured before and after."""
+    try:
+        return read_stages(jobs_of(old, context))[-1]
+    except DataError as error:
+        raise DataError(
+            "the data that the model was trained on is read again, to see what the update forgets, and that "
+            f"failed ({error}); run the command where those files are"
+        ) from error
 
 
 @contextmanager

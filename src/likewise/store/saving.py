@@ -15,7 +15,7 @@ from likewise.disk import folder_aside
 from likewise.encoders.manifest import describe_files
 from likewise.errors import UsageError
 from likewise.folders import FORMAT
-from likewise.outputs import check_model_folder, is_model_folder
+from likewise.outputs import check_model_folder, is_empty_folder, is_model_folder
 from likewise.registry import find_family, resolve_class
 from likewise.store.card import model_card
 from likewise.versions import versions
@@ -38,7 +38,11 @@ def save_model(
     if entry is None:
         raise UsageError(f"{type(model).__name__} has no family that could write it (likewise.registry)")
     family = resolve_class(entry.family)()
-    with folder_aside(target, replace=is_model_folder if overwrite else None) as place:
+
+    def may_go(old: Path) -> bool:
+        return is_empty_folder(old) or (overwrite and is_model_folder(old))
+
+    with folder_aside(target, replace=may_go) as place:
         own = place / "likewise"
         own.mkdir()
         document = {
