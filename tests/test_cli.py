@@ -99,7 +99,7 @@ def test_score_does_not_write_over_what_it_reads(model, tmp_path):
     for output in ("in.csv", "link.csv"):
         result = call("score", tmp_path / "in.csv", "--model", model, "--output", tmp_path / output)
         assert result.returncode == 2
-        assert "is the file that is read: choose another name for the output" in result.stderr
+        assert "is what is read: choose another name for the output" in result.stderr
     assert (tmp_path / "in.csv").read_text() == "a,b\na man,a dog\n"
 
 

@@ -639,3 +639,28 @@ def test_loading_refuses_odd_budgets_and_devices(tiny_encoder):
             likewise.load(tiny_encoder, token_budget=budget)
     with pytest.raises(UsageError, match="device"):
         likewise.load(tiny_encoder, device="meta")
+
+
+def test_audit_refuses_what_is_no_list_of_records():
+    for train, against in (
+        (5, {}),
+        ("pairs.csv", {"t": []}),
+        ([("a", "b")], {"t": [("a", "b")]}),
+        ([], None),
+    ):
+        with pytest.raises(LikewiseError):
+            likewise.audit(train, against)
+
+
+def test_word_vectors_that_never_end_are_refused(tmp_path):
+    from likewise.encoders.words import load_vectors
+
+    folder = tmp_path / "vectors"
+    folder.mkdir()
+    os.mkfifo(folder / "words.txt")
+    numpy.save(folder / "vectors.npy", numpy.zeros((1, 2)))
+    with pytest.raises(LikewiseError, match="named pipe"):
+        load_vectors(folder)
+    (tmp_path / "v.txt").write_text("word " + "1 " * 1_000_000)
+    with pytest.raises(LikewiseError, match="no line of a word"):
+        load_vectors(tmp_path / "v.txt")

@@ -728,3 +728,55 @@ def test_opening_knows_the_architectures_of_common_encoders(kind):
     from likewise.encoders.architecture import _text_models
 
     assert kind in _text_models()
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"model_type": "gpt_neo", "attention_types": [[["global"], 400_000_000]]},
+        {"model_type": "albert", "inner_group_num": 300_000},
+        {"model_type": "mobilebert", "num_feedforward_networks": 300_000},
+    ],
+    ids=str,
+)
+def test_opening_refuses_counts_that_a_library_would_unroll(model, keys):
+    edit(model / "config.json", **keys)
+    refused(model, "config.json", "beyond any model")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{"padding": "max_length", "max_length": 10**8}, {"truncation": False}, {"padding": False}],
+    ids=str,
+)
+def test_opening_refuses_inputs_of_any_length(model, keys):
+    edit(model / "sentence_bert_config.json", processing_kwargs={"text": keys})
+    refused(model, "sentence_bert_config.json", "processing_kwargs.text")
+
+
+def test_opening_refuses_a_vocabulary_that_is_cut_short(model):
+    document = json.loads((model / "tokenizer.json").read_text(encoding="utf8"))
+    words = document["model"]["vocab"]
+    document["model"]["vocab"] = {word: place for word, place in words.items() if place < 6}
+    (model / "tokenizer.json").write_text(json.dumps(document), encoding="utf8")
+    refused(model, "cut short")
+    (model / "tokenizer.json").rename(model / "vocab_notes.txt")
+    refused(model, "no vocabulary")
+
+
+def test_opening_a_model_that_is_replaced_meanwhile_is_told(model, tmp_path, monkeypatch):
+    from likewise.predict import pairs
+
+    other = tmp_path / "other"
+    shutil.copytree(model, other)
+    edit(other / "likewise" / "model.json", created="later")
+    read = pairs.load_encoder
+
+    def replaced(name, **options):
+        model.rename(tmp_path / "away")
+        other.rename(model)
+        return read(name, **options)
+
+    monkeypatch.setattr(pairs, "load_encoder", replaced)
+    with pytest.raises(ModelError, match="was replaced while it was being loaded"):
+        likewise.load(model, device="cpu")

@@ -500,3 +500,25 @@ def test_evaluate_writes_no_report_over_that_of_another_model(likewise, tmp_path
     done = likewise("evaluate", "a/m", "b/m", "--suite", "crosslingual", "--report", tmp_path / "r")
     assert done.returncode == 2
     assert "have the same name" in done.stderr
+
+
+def test_evaluate_writes_over_no_file_behind_a_link_of_its_model(
+    likewise, tmp_path, tiny_encoder, tiny_pairs
+):
+    encoder, store = tmp_path / "enc", tmp_path / "store"
+    shutil.copytree(tiny_encoder, encoder)
+    store.mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        (encoder / name).rename(store / name)
+        (encoder / name).symlink_to(store / name)
+    (tmp_path / "suite.toml").write_text(
+        f'[[task]]\nname = "pairs"\nfile = "{tiny_pairs}"\nrelation = "similarity:0..5"\n',
+        encoding="utf8",
+    )
+    before = tree(store)
+    for name in before:
+        command = ("evaluate", encoder, "--suite", tmp_path / "suite.toml", "--overwrite", "--output")
+        done = likewise(*command, store / name)
+        assert done.returncode == 2
+        assert "is read" in done.stderr
+    assert tree(store) == before

@@ -69,7 +69,7 @@ def test_a_key_that_would_have_no_effect_is_refused_by_name(world, recipe, key, 
 def test_clearing_the_cache_leaves_no_text_of_the_users(world, monkeypatch):
     folder = world / "cache"
     (folder / "alignments").mkdir(parents=True)
-    (folder / "alignments" / f"{'0a' * 12}.jsonl.gz").write_bytes(b"texts")
+    (folder / "alignments" / f"{'0a' * 12}.jsonl.gz").write_bytes(b"\x1f\x8btex")
     assert clear_cache(folder) >= 5
     assert not (folder / "alignments").exists()
 

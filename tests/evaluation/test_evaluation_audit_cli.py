@@ -109,7 +109,7 @@ def test_audit_cli_refuses_what_would_go_wrong(run) -> None:
     Path("train.csv").write_text(TRAIN.replace("left_text,right_text", "text_a,text_b"))
     with pytest.raises(LeakageError, match=r"test\.tsv: 1 of 2 pairs"):
         run("train.csv", "--against", "test.tsv", "--limit", 0.1)
-    with pytest.raises(UsageError, match="is the file that is read"):
+    with pytest.raises(UsageError, match="is what is read"):
         run("train.csv", "--against", "test.tsv", "--output", "./train.csv")
     with pytest.raises(DataError, match="no such file"):
         run("train.csv", "--against", "absent.tsv")

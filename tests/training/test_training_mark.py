@@ -124,3 +124,12 @@ def test_run_that_replaces_a_model_says_how_it_goes_on(begun, tmp_path):
     with pytest.raises(UsageError, match="--resume --overwrite"):
         begun()
     begun(overwrite=True)
+
+
+@pytest.mark.parametrize("name", ["special_tokens_map.json", ".2_Dense/config.json"])
+def test_run_does_not_go_on_after_settings_were_added_to_its_encoder(begun, tmp_path, name):
+    file = tmp_path / "encoder" / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("{}")
+    with pytest.raises(UsageError, match="files of the encoder that it started from have changed"):
+        begun()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ _LIMITS = tuple(
     for pattern, limit in (
         (r"_token_id$|_token_index$|_id$|_index$|theta|_offset$", 2**31),
         (r"vocab", 2**25),
-        (r"(layers?|depths?|blocks?|stages?)$", 1024),
+        (r"(layers?|depths?|blocks?|stages?|networks?|group_num|_types)$", 1024),
         (r"heads?$|groups?$", 2**14),
         (r"labels?$|classes$", 100_000),
         (r"position|_ctx$|length|window", 2**24),
@@ -143,8 +143,17 @@ def _check_size(path: Path, key: str, value: Any) -> None:
     if key.endswith(("eps", "epsilon")) and isinstance(value, int | float) and not 0 <= value <= 1:
         raise ModelError(f"{path}: {key} = {str(value)[:40]} is not between 0 and 1; {DAMAGED}")
     limit = next((limit for pattern, limit in _LIMITS if pattern.search(key)), 2**31)
-    for number in value if isinstance(value, list) else [value]:
+    for number in _flat(value):
         if isinstance(number, int) and not isinstance(number, bool) and abs(number) > limit:
             raise ModelError(
                 f"{path}: {key} = {str(number)[:40]} is beyond any model (at most {limit:,}); {DAMAGED}"
             )
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """The values of lists in lists."""
+    if isinstance(value, list):
+        for part in value:
+            yield from _flat(part)
+    else:
+        yield value

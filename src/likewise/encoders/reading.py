@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from likewise.errors import LikewiseError, ModelError
+from likewise.files import note_input
 
 MEBIBYTE = 2**20
 # A tokenizer's file with 260,000 pieces has 34 MB.
@@ -52,6 +53,7 @@ def check_files(folder: Path) -> None:
         if _DISTRIBUTED.fullmatch(name):
             raise ModelError(f"{folder / name}: is a part of distributed training; save the model as a whole")
         _check_file(folder / name)
+        note_input(folder / name)  # by itself too: it may be a link to a file elsewhere
     templates = folder / "additional_chat_templates"
     if templates.is_dir():
         check_files(templates)

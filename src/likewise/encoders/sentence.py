@@ -19,6 +19,7 @@ from likewise.encoders.features import default_prompt
 from likewise.encoders.opening import OpenedModule, open_folder
 from likewise.encoders.reading import DAMAGED, loading
 from likewise.encoders.resolve import local_folder
+from likewise.encoders.tokenizing import check_vocabulary
 from likewise.encoders.weights import (
     check_described,
     check_exact,
@@ -77,10 +78,18 @@ def check_parts(encoder: SentenceTransformer, parts: Sequence[OpenedModule]) -> 
     for module, part in zip(encoder, parts, strict=False):
         if part.kind == "Transformer":
             check_transformer(module.model, part.folder, part.weights)
+            check_network_vocabulary(module.tokenizer, module.model, part.folder)
         elif part.weights:
             check_exact(module, part.weights[0])
         else:
             check_finite(module.state_dict(), part.folder)
+
+
+def check_network_vocabulary(tokenizer: Any, network: nn.Module, folder: Path) -> None:
+    """Compare a tokenizer with the words that its network has vectors of, where both can be counted."""
+    words: Any = getattr(network, "get_input_embeddings", lambda: None)()
+    if tokenizer is not None and isinstance(words, nn.Embedding):
+        check_vocabulary(len(tokenizer), words.num_embeddings, folder)
 
 
 @torch.inference_mode()

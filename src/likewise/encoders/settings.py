@@ -84,11 +84,13 @@ _CONFIG_KEYS: Rules = {
     "dtype": among(*_DTYPES, None),
     "trust_remote_code": among(False),
 }
+# Tokens of an input: the longest that text encoders read are a fraction of it.
+_LONGEST_INPUT = 2**17
 _CUTTING_KEYS: Rules = {
-    "padding": among(True, False, "longest", "max_length"),
-    "truncation": among(True, False, "longest_first"),
-    "max_length": or_null(length),
-    "pad_to_multiple_of": or_null(size),
+    "padding": among(True, "longest", "max_length"),
+    "truncation": among(True, "longest_first"),
+    "max_length": or_null(lambda value: size(value) and value <= _LONGEST_INPUT),
+    "pad_to_multiple_of": or_null(among(*range(1, 1025))),
     "add_special_tokens": flag,
     "return_token_type_ids": flag,
 }
@@ -178,7 +180,7 @@ _MODULES: Mapping[str, tuple[str, Rules]] = {
         "cnn_config.json",
         {
             **dict.fromkeys(("in_embedding_dimension", "in_word_embedding_dimension", "out_channels"), size),
-            **dict.fromkeys(("kernel_sizes", "stride_sizes"), or_null(list_of(among(*range(1, 1025))))),
+            **dict.fromkeys(("kernel_sizes", "stride_sizes"), or_null(list_of(among(*range(1, 1025)), 64))),
         },
     ),
     "LayerNorm": ("config.json", {"dimension": size}),

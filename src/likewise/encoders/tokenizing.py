@@ -140,20 +140,31 @@ _TOKENIZER: Rules = {
 
 
 # Files that hold a vocabulary, and tokenizers that need none: they read bytes or characters.
-_VOCABULARIES = ("tokenizer.json", "vocab*", "*.model", "*.spm", "unigram.json", "*tokenizer*_config.json")
+_VOCABULARIES = (
+    *("tokenizer.json", "vocab.txt", "vocab.json", "vocab.bpe", "*.model", "*.spm", "unigram.json"),
+    *("tekken.json", "whitespacetokenizer_config.json"),
+)
 _WITHOUT = frozenset({"CanineTokenizer", "ByT5Tokenizer", "PerceiverTokenizer"})
 
 
 def require_vocabulary(folder: Path) -> None:
     """Refuse a folder without a vocabulary: the library would make one up that knows no word."""
-    settings = folder / "tokenizer_config.json"
-    document = read_if_there(settings)
+    document = read_if_there(folder / "tokenizer_config.json")
     named = document.get("tokenizer_class") if isinstance(document, dict) else None
-    found = {path.name for pattern in _VOCABULARIES for path in folder.glob(pattern)}
-    if named not in _WITHOUT and not found - {settings.name}:
+    if named not in _WITHOUT and not any(next(folder.glob(one), None) for one in _VOCABULARIES):
         raise ModelError(
             f"{folder}: there is no vocabulary (tokenizer.json, vocab.txt, …) to read texts with; {DAMAGED}"
         )
+
+
+def check_vocabulary(tokens: int, rows: int, folder: Path) -> None:
+    """Refuse a vocabulary that is far smaller than the network's: it was cut short, and knows few words.
+
+    Networks have a few rows more than tokens, to reach a round number, but never twice as many.
+    """
+    if 2 * tokens < rows:
+        found = f"its vocabulary has {tokens:,} tokens, its network {rows:,}"
+        raise ModelError(f"{folder}: {found}; the vocabulary is cut short: copy the folder again")
 
 
 def check_tokenizer(folder: Path) -> None:

@@ -277,4 +277,5 @@ def _own_name(network: Any, name: str) -> str:
 def _modern(name: str) -> str:
     """TensorFlow's names of a layer norm's parameters, which transformers translates."""
     # Of other layers it translates none, and would draw their weights at random.
-    return re.sub(r"(LayerNorm)\.beta$", r"\1.bias", re.sub(r"(LayerNorm)\.gamma$", r"\1.weight", name))
+    # Its pattern takes any character for the dot, and so does this one: two names for one place are found.
+    return re.sub(r"(LayerNorm).beta$", r"\1.bias", re.sub(r"(LayerNorm).gamma$", r"\1.weight", name))

@@ -29,10 +29,12 @@ from transformers import PreTrainedTokenizerFast
 from likewise.answering import Vectors
 from likewise.encoders.resolve import local_model
 from likewise.errors import DataError, Problem, UsageError
-from likewise.files import note_input
+from likewise.files import note_input, refuse_endless
 
 PAD, UNKNOWN, BEGIN, END = "<pad>", "<unk>", "<s>", "</s>"
 SPECIAL = (PAD, UNKNOWN, BEGIN, END)
+# A word and some thousand numbers.
+_LONGEST_LINE = 2**20
 Padding = Literal["safe", "infersent-v1"]
 # Words, each once, and their vectors.
 WordTable = tuple[list[str], Vectors]
@@ -215,6 +217,9 @@ def load_vectors(path: Source, *, words: Iterable[str] | None = None) -> WordTab
 
 def _load_folder(folder: Path, wanted: set[str] | None) -> WordTable:
     note_input(folder)
+    for name in ("words.txt", "vectors.npy"):
+        refuse_endless(folder / name)
+        note_input(folder / name)
     try:
         vocabulary = (folder / "words.txt").read_text(encoding="utf8").splitlines()
         table = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
@@ -235,11 +240,15 @@ def _load_folder(folder: Path, wanted: set[str] | None) -> WordTable:
 def _text_rows(path: Path) -> Iterator[tuple[str, Vectors]]:
     width: int | None = None
     note_input(path)
+    refuse_endless(path)
     with (
         gzip.open(path, "rt", encoding="utf8") if path.suffix == ".gz" else path.open(encoding="utf8") as file
     ):
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), ""), start=1):
             word, *numbers = line.rstrip().split(" ")
+            if not numbers or len(line) == _LONGEST_LINE:
+                found = f"{path.name}:{number}"
+                raise DataError([Problem(found, "is no line of a word and its numbers", "check the file")])
             if number == 1 and len(numbers) == 1:
                 continue  # word2vec and fastText begin with "count width"
             width = width or len(numbers)

@@ -6,8 +6,9 @@ Only the evaluation sets are held in memory; the training data is gone through o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from likewise.arguments import require_mapping
 from likewise.data.keys import text_key
 from likewise.errors import EvaluationError, LeakageError, UsageError
 from likewise.evaluation.overlap import AuditReport, Overlap
@@ -26,8 +27,9 @@ class OverlapIndex:
         self._sources: dict[tuple[str, ...], str] = {}
         self._examples: list[tuple[str, str]] = []
         self._seen = self._shared = 0
+        require_mapping(evaluations, "evaluations", optional=False)
         for name, records in evaluations.items():
-            self._rows[name] = [(self._add(record), record.subset) for record in records]
+            self._rows[name] = [(self._add(record), record.subset) for record in _records(records, name)]
             if not self._rows[name]:
                 raise EvaluationError(
                     f"the evaluation set {name} holds no rows: there is nothing to audit against"
@@ -88,9 +90,21 @@ class OverlapIndex:
 def audit(train: Iterable[Record], evaluations: Mapping[str, Iterable[Record]]) -> AuditReport:
     """Overlap of the training rows with every evaluation set, by name; one pass over the training rows."""
     index = OverlapIndex(evaluations)
-    for record in train:
+    for record in _records(train, "train"):
         index.see(record.texts, record.source)
     return index.report()
+
+
+def _records(rows: object, what: str) -> Iterator[Record]:
+    """Records as they come; whatever else is handed over is refused with the way to get them."""
+    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
+        raise UsageError(f"{what} is a {type(rows).__name__}, expected records: likewise.data.read(file)")
+    for row in rows:
+        if not isinstance(row, Record):
+            raise UsageError(
+                f"{what} holds a {type(row).__name__}, expected records: likewise.data.read(file)"
+            )
+        yield row
 
 
 def filter_overlap(
@@ -98,7 +112,7 @@ def filter_overlap(
 ) -> tuple[list[Record], AuditReport]:
     """The training rows whose pair is in no evaluation set, in their order, and the report of all rows."""
     index = OverlapIndex(evaluations)
-    kept = [record for record in train if not index.see(record.texts, record.source)]
+    kept = [record for record in _records(train, "train") if not index.see(record.texts, record.source)]
     return kept, index.report()
 
 

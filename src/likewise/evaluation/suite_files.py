@@ -127,7 +127,7 @@ class _TaskSchema(BaseModel):
 class _SuiteSchema(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    task: Annotated[list[_TaskSchema], Field(min_length=1)]
+    task: Annotated[list[_TaskSchema], Field(min_length=1, max_length=1_000)]
     name: _Name | None = None
     by_name: bool = False
     texts: Annotated[int, Field(ge=1, le=2)] | None = None

@@ -132,7 +132,7 @@ def read_experiment(path: Path) -> Experiment:
 
 
 # Trainings of one file: nobody waits for more, and a mistyped grid would fill the memory with their list.
-_MOST_POINTS, _MOST_SEEDS = 10_000, 1_000
+_MOST_POINTS, _MOST_SEEDS, _MOST_TRAININGS = 2_000, 1_000, 20_000
 
 
 def _size_problems(experiment: Experiment, where: str) -> list[Problem]:
@@ -149,7 +149,20 @@ def _size_problems(experiment: Experiment, where: str) -> list[Problem]:
             place = "grid" if setting.grid is None else f"setting.{number}.grid"
             found = f"has {points:,} points, at most {_MOST_POINTS:,} are tried"
             problems.append(Problem(f"{where}: {place}", found, "name fewer values"))
+    if not problems and (trainings := _trainings(experiment)) > _MOST_TRAININGS:
+        found = f"asks for {trainings:,} trainings, at most {_MOST_TRAININGS:,} are run"
+        problems.append(Problem(where, found, "name fewer settings, seeds, folds or grid values"))
     return problems
+
+
+def _trainings(experiment: Experiment) -> int:
+    """How many models a file asks for, grid points and folds included."""
+    total = 0
+    for setting in experiment.setting:
+        points = len(experiment.points(setting))
+        tried = points * max(1, len(experiment.grid_seeds)) * (experiment.folds or 1) if points > 1 else 0
+        total += tried + len(experiment.seeds)
+    return total * len(experiment.start)
 
 
 def _repeat_problems(experiment: Experiment, where: str) -> list[Problem]:

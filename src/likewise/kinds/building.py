@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from likewise.data.catalogue import find_corpus
 from likewise.data.filecache import content_digests
-from likewise.encoders.manifest import DOCUMENT, MOST_DOCUMENT
-from likewise.encoders.reading import read_if_there
 from likewise.encoders.resolve import resolve
 from likewise.encoders.sentence import load_encoder, with_prompt, without_normalisation
 from likewise.errors import LikewiseError, Problem, RecipeError
@@ -189,17 +187,22 @@ def encoder_digests(spec: EncoderSpec) -> dict[str, str]:
     return start_digests(Path(name)) if name else {}
 
 
+def start_of(spec: EncoderSpec, context: RunContext) -> dict[str, str]:
+    """What a training starts from, by name: the encoder's files, or a function by what it makes of texts."""
+    if context.encoder is None:
+        return encoder_digests(spec)
+    from likewise.encoders.external import ExternalTexts
+
+    return {"the encoder function": ExternalTexts(context.encoder, "function").print}
+
+
 def start_digests(place: Path) -> dict[str, str]:
-    """What the files of an encoder hold; those that no loader reads, such as notes, are left out."""
+    """What the files of an encoder hold; notes and pictures, which no loader reads, are left out."""
     found = content_digests(place)
-    saved = read_if_there(place / DOCUMENT, most=MOST_DOCUMENT) if place.is_dir() else None
-    listed = saved.get("files") if isinstance(saved, dict) else None
-    if isinstance(listed, dict):
-        return {name: digest for name, digest in found.items() if name in listed or name == DOCUMENT}
     return {
         name: digest
         for name, digest in found.items()
-        if not name.endswith(".md") and not any(part.startswith(".") for part in name.split("/"))
+        if not name.endswith((".md", ".png", ".svg", ".jpg")) and not name.startswith(".git")
     }
 
 

@@ -29,7 +29,7 @@ from likewise.data.batching import token_budget_batches
 from likewise.encoders.opening import open_network
 from likewise.encoders.reading import DAMAGED, loading
 from likewise.encoders.resolve import local_folder
-from likewise.encoders.sentence import autocast_settings, readable_length
+from likewise.encoders.sentence import autocast_settings, check_network_vocabulary, readable_length
 from likewise.encoders.vectors import DEFAULT_BUDGET
 from likewise.encoders.weights import check_finite, check_size, judge
 from likewise.errors import ModelError
@@ -198,6 +198,7 @@ def load_joint(
         )
     begun = judge(network, info, where, head=True)
     check_finite(network.state_dict(), where)
+    check_network_vocabulary(tokenizer, network, where)
     if tokenizer.pad_token is None:
         raise ModelError(f"{where}: its tokenizer cannot pad texts; choose another checkpoint")
     max_length = readable_length(max_length, network)

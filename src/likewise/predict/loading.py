@@ -79,5 +79,7 @@ def _opened(
     model: str | os.PathLike[str], family: Family[Any], document: Mapping[str, Any] | None, running: Running
 ) -> Answerer:
     loaded = loading(model, lambda: family.load(model, document, running))
+    if document is not None and document_of(model) != document:
+        raise ModelError(f"{os.fspath(model)}: was replaced while it was being loaded; load it again")
     about = {**({"raw": True} if document is None else document), "name": os.fspath(model)}
     return family.answerer(loaded, about, running)

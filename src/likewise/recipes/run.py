@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from likewise import ranks
 from likewise.disk import scratch_folder
 from likewise.kinds.base import Carried, Job, StageData, runner_of
-from likewise.kinds.building import encoder_digests, start_encoder
+from likewise.kinds.building import start_encoder, start_of
 from likewise.kinds.context import RunContext
 from likewise.predict import Answerer, load, raw_model
 from likewise.predict.families import Running, answerer_of
@@ -154,9 +154,9 @@ def _run_in(jobs: Jobs, folder: Path | None, work: Path, *, resume: bool, overwr
 
 def _mark(jobs: Jobs, stages: Sequence[StageData]) -> RunMark:
     """What the run is begun with."""
-    recipe = jobs[0].recipe
+    recipe, context = jobs[0].recipe, jobs[0].context
     prints = [data.prints for data in stages]
-    return RunMark(recipe, prints, encoder_digests(recipe.encoder), jobs[0].context.precision)
+    return RunMark(recipe, prints, start_of(recipe.encoder, context), context.precision)
 
 
 def _train(

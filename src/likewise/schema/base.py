@@ -17,7 +17,15 @@ from likewise.documents import Title
 from likewise.errors import Problem, RecipeError, UsageError
 from likewise.records import Relation
 from likewise.registry import DEFAULT_KIND, all_kinds, find_kind, resolve_class
-from likewise.schema.parts import MAX_BATCH, MAX_EPOCHS, DataSpec, EncoderSpec, Part, relation_table
+from likewise.schema.parts import (
+    MAX_BATCH,
+    MAX_ENTRIES,
+    MAX_EPOCHS,
+    DataSpec,
+    EncoderSpec,
+    Part,
+    relation_table,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +250,8 @@ class TrainedStage(OptimisedStage, FilteredStage):
         {"data", "dev", "dev_share", "fold", "filter_against", "allow_leak"}
     )
 
-    data: tuple[DataSpec, ...] = Field(min_length=1)
-    dev: tuple[DataSpec, ...] = ()
+    data: tuple[DataSpec, ...] = Field(min_length=1, max_length=MAX_ENTRIES)
+    dev: tuple[DataSpec, ...] = Field(default=(), max_length=MAX_ENTRIES)
     dev_share: float = Field(
         default=0.1, gt=0, lt=1, description="share of data split off where no dev is given"
     )

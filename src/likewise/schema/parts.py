@@ -12,6 +12,8 @@ from likewise.records import Relation
 # The widest layer, the most rows in a step and the most times through them that anyone can mean: a number
 # with too many zeros is refused before it takes the memory or the days.
 MAX_WIDTH, MAX_BATCH, MAX_EPOCHS = 65_536, 1_000_000, 100_000
+# Data entries of a stage: each is opened and read.
+MAX_ENTRIES = 1_000
 # Encoders over word vectors.
 WORD_KINDS = ("bilstm", "lstm", "average")
 
