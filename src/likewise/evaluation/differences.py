@@ -17,9 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import EvaluationError
-from likewise.evaluation.estimates import Estimate, assemble, check_level, subset_rows, t_quantile
-from likewise.evaluation.influence import metric_influence, standardised
-from likewise.evaluation.inputs import Values, paired_numbers
+from likewise.evaluation.estimates import (
+    CORRELATIONS,
+    Estimate,
+    Part,
+    assemble,
+    check_level,
+    subset_rows,
+    t_quantile,
+    takes_part,
+)
+from likewise.evaluation.influence import metric_influence
+from likewise.evaluation.inputs import Values
 from likewise.evaluation.intervals import Interval
 from likewise.evaluation.metrics import get_metric
 from likewise.evaluation.protocol import Aggregation
@@ -127,7 +136,7 @@ def decide(found: Estimate, a: float, b: float, *, sharing: Sharing, level: floa
 
 def _too_few(found: Estimate, sharing: Sharing, amount: float) -> str:
     """Why a test would not hold; empty if it would."""
-    carrying = int(np.count_nonzero(found.moves))
+    carrying = int(np.count_nonzero(found.scale))
     if carrying < TESTED_ROWS:
         which = counted(carrying, "row") if carrying == sharing.n else f"{carrying} of {sharing.n:,} rows"
         role = "are there" if carrying == sharing.n else f"have a part in {found.metric}"
@@ -148,44 +157,32 @@ def _estimate(
         raise EvaluationError(
             f"{len(x)} gold values, {len(first)} and {len(second)} predictions do not pair up"
         )
-    moves, values = [], np.zeros(2)
+    parts, values = [], np.zeros(2)
     for rows, weight in subset_rows(subsets, len(x), aggregation):
-        value_a, value_b, influence = difference_influence(metric, x[rows], first[rows], second[rows])
+        value_a, value_b, influence, active = _compared(metric, x[rows], first[rows], second[rows])
         values += weight * np.array([value_a, value_b])
-        moves.append((weight * influence / len(rows), rows))
+        parts.append(Part(rows, weight * influence / len(rows), active))
     value_a, value_b = map(float, values)
-    return assemble(metric, value_a - value_b, moves, x), value_a, value_b
+    return assemble(metric, value_a - value_b, parts, x), value_a, value_b
 
 
-def difference_influence(
+def _compared(
     metric: str, gold: NDArray[Any], a: NDArray[Any], b: NDArray[Any]
-) -> tuple[float, float, Array]:
-    """Both values, and each row's influence on their difference, in the form that holds in small samples.
+) -> tuple[float, float, Array, NDArray[np.bool_]]:
+    """Both values, each row's influence on their difference in a form that holds in small samples, its part.
 
-    Pearson's is taken at the correlation that both systems have in common if they do not differ. Spearman's
-    and Matthews' go through Fisher's z and back.
+    Correlations go through Fisher's z and back.
     """
     value_a, moved_a = metric_influence(metric, gold, a)
     value_b, moved_b = metric_influence(metric, gold, b)
-    inside = max(abs(value_a), abs(value_b)) < 1 - 1e-12
-    if metric == "pearson" and inside:
-        scores, one = paired_numbers(gold, a, least=3)
-        return value_a, value_b, pooled_influence(scores, one, paired_numbers(gold, b, least=3)[1])
-    if metric in ("spearman", "matthews") and inside:
-        return value_a, value_b, through_z(value_a, value_b, moved_a, moved_b)
-    return value_a, value_b, moved_a - moved_b
+    if metric in CORRELATIONS and max(abs(value_a), abs(value_b)) < 1 - 1e-12:
+        influence = _through_z(value_a, value_b, moved_a, moved_b)
+    else:
+        influence = moved_a - moved_b
+    return value_a, value_b, influence, takes_part(metric, moved_a, moved_b)
 
 
-def pooled_influence(gold: Array, a: Array, b: Array) -> Array:
-    """Influence on r(a) − r(b) if both are one r: z_g·(z_a − z_b) − r·(z_a² − z_b²)/2; shape (..., n)."""
-    g, x, y = (standardised(values) for values in (gold, a, b))
-    r_a, r_b = (np.mean(g * one, axis=-1, keepdims=True).clip(-1 + 1e-15, 1 - 1e-15) for one in (x, y))
-    common = np.tanh((np.arctanh(r_a) + np.arctanh(r_b)) / 2)
-    moved = g * (x - y) - common / 2 * (x * x - y * y)
-    return np.asarray(moved - moved.mean(axis=-1, keepdims=True))
-
-
-def through_z(r_a: float, r_b: float, moved_a: Array, moved_b: Array) -> Array:
+def _through_z(r_a: float, r_b: float, moved_a: Array, moved_b: Array) -> Array:
     """Influence on r(a) − r(b) by way of atanh r(a) − atanh r(b), put back on the scale of r; shape (n,)."""
     gap = math.atanh(r_a) - math.atanh(r_b)
     back = (r_a - r_b) / gap if abs(gap) > 1e-9 else 1 - r_a * r_b

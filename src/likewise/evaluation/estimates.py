@@ -23,7 +23,7 @@ from likewise.evaluation.protocol import Aggregation
 from likewise.evaluation.sharing import Sharing
 from likewise.records import Array
 
-_CORRELATIONS = ("pearson", "spearman", "matthews")
+CORRELATIONS = ("pearson", "spearman", "matthews")
 # Below so many independent groups a quantile of t is a guess.
 _FEWEST_GROUPS = 2.5
 FEWEST_ROWS = 4
@@ -62,7 +62,7 @@ class Estimate:
         check_level(level)
         if self.gap:
             raise EvaluationError(self.gap)
-        perfect = self.metric in _CORRELATIONS and 1 - abs(self.value) < 1e-12
+        perfect = self.metric in CORRELATIONS and 1 - abs(self.value) < 1e-12
         if perfect or not np.any(self.moves):
             return self._at_the_edge(sharing, level)
         error, groups = self.error(sharing)
@@ -71,10 +71,8 @@ class Estimate:
 
     def _ends(self, error: float, groups: float, level: float) -> tuple[float, float, str]:
         quantile = t_quantile(level, groups - 1)
-        if self.metric in _CORRELATIONS:
-            # Fisher's n − 3, which the influence of a row on Pearson's r asks for in small samples too.
-            factor = math.sqrt((groups - 1) / max(groups - 3, 0.5)) if self.metric == "pearson" else 1.0
-            half = quantile * factor * error / (1 - self.value**2)
+        if self.metric in CORRELATIONS:
+            half = quantile * error / (1 - self.value**2)
             centre = math.atanh(self.value)
             return math.tanh(centre - half), math.tanh(centre + half), "Fisher z"
         if self.metric == "accuracy":
@@ -116,6 +114,15 @@ class Estimate:
         return (sure if self.metric == "accuracy" else _f1_of(sure)), 1.0, name
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows that are measured by themselves: their numbers, their moves, and which of them take part."""
+
+    rows: Codes
+    moves: Array
+    active: NDArray[np.bool_]
+
+
 def estimate(
     metric: str,
     gold: Values,
@@ -126,25 +133,39 @@ def estimate(
 ) -> Estimate:
     """The metric of N rows with each row's move: pooled, or the mean or size-weighted mean of subsets."""
     x, y = np.asarray(gold), np.asarray(predicted)
-    parts = subset_rows(subsets, len(x), aggregation)
-    found = [(metric_influence(metric, x[rows], y[rows]), rows, weight) for rows, weight in parts]
+    found = [
+        (metric_influence(metric, x[rows], y[rows]), rows, weight)
+        for rows, weight in subset_rows(subsets, len(x), aggregation)
+    ]
     value = math.fsum(weight * one for (one, _), _, weight in found)
-    moves = [(weight * influence / len(rows), rows) for (_, influence), rows, weight in found]
-    return assemble(metric, value, moves, x)
+    parts = [
+        Part(rows, weight * influence / len(rows), takes_part(metric, influence))
+        for (_, influence), rows, weight in found
+    ]
+    return assemble(metric, value, parts, x)
 
 
-def assemble(metric: str, value: float, moves: Sequence[tuple[Array, Codes]], gold: NDArray[Any]) -> Estimate:
-    """An estimate from the moves of parts of the rows, each with its row numbers."""
+def takes_part(metric: str, *influences: Array) -> NDArray[np.bool_]:
+    """Which rows count: all of them, but for F1, where a row that neither has nor gets the label does not."""
+    if metric != "f1":
+        return np.ones(len(influences[0]), dtype=bool)
+    return np.asarray(np.any([influence != 0 for influence in influences], axis=0))
+
+
+def assemble(metric: str, value: float, parts: Sequence[Part], gold: NDArray[Any]) -> Estimate:
+    """An estimate from parts of the rows."""
     whole, scale = np.zeros(len(gold)), np.zeros(len(gold))
-    for part, rows in moves:
-        # What rounding leaves of nothing would otherwise count as a row that matters.
-        clean = np.where(np.abs(part) > 1e-12 * max(abs(value), 1.0) / len(rows), part, 0.0)
-        active = clean != 0
-        whole[rows] = clean
-        scale[rows] = active * math.sqrt(float(np.mean(clean[active] ** 2)) if active.any() else 0.0)
+    for part in parts:
+        # What rounding leaves of nothing would otherwise look like an error.
+        clean = np.where(np.abs(part.moves) > 1e-12 * max(abs(value), 1.0) / len(part.rows), part.moves, 0.0)
+        count = max(int(part.active.sum()), 1)
+        whole[part.rows] = clean
+        scale[part.rows] = part.active * math.sqrt(float(np.sum(clean**2)) / count)
     span = float(np.ptp(gold)) if gold.dtype.kind in "fiu" else 0.0
     rarest = int(np.unique(gold, return_counts=True)[1].min())
-    small = len(moves) > 1 and any(len(rows) < FEWEST_ROWS or not np.any(whole[rows]) for _, rows in moves)
+    small = len(parts) > 1 and any(
+        len(part.rows) < FEWEST_ROWS or not np.any(whole[part.rows]) for part in parts
+    )
     return Estimate(metric, value, whole, scale, rarest, span, _GAP if small else "")
 
 

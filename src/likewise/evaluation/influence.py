@@ -18,6 +18,7 @@ from likewise.evaluation.metrics import compute, get_metric, positive_label
 from likewise.records import Array
 
 Influence = tuple[Array, Array]
+_EDGE = 1e-12
 
 
 def metric_influence(name: str, gold: Values, predicted: Values) -> tuple[float, Array]:
@@ -34,10 +35,22 @@ def metric_influence(name: str, gold: Values, predicted: Values) -> tuple[float,
 
 
 def pearson_influence(x: Array, y: Array) -> Influence:
-    """Pearson's r, shape (...), and φ = z_x·z_y − r·(z_x² + z_y²)/2 of standardised values, (..., n)."""
-    x, y = standardised(x), standardised(y)
+    """Pearson's r, shape (...), and what leaving out each row does to it, shape (..., n).
+
+    φ = (1 − r²)·(n − 1)·(atanh r − atanh r₍ᵢ₎), r₍ᵢ₎ without row i: the jackknife of Fisher's z, back on the scale
+    of r. In small samples it holds where φ = z_x·z_y − r·(z_x² + z_y²)/2, its limit, is too small. That limit
+    stands in where r is ±1 or all other rows are alike.
+    """
+    x, y = _standardised(x), _standardised(y)
+    n = x.shape[-1]
     r = np.mean(x * y, axis=-1, keepdims=True)
-    return np.clip(r[..., 0], -1.0, 1.0), x * y - r * (x * x + y * y) / 2
+    limit = x * y - r * (x * x + y * y) / 2
+    left = (1 - x * x / (n - 1)) * (1 - y * y / (n - 1))
+    without = (r - x * y / (n - 1)) / np.sqrt(np.maximum(left, _EDGE))
+    usable = (left > _EDGE) & (np.abs(without) < 1 - _EDGE) & (np.abs(r) < 1 - _EDGE)
+    gap = np.arctanh(np.where(usable, r, 0.0)) - np.arctanh(np.where(usable, without, 0.0))
+    moved = np.where(usable, (1 - r * r) * (n - 1) * gap, limit)
+    return np.clip(r[..., 0], -1.0, 1.0), moved - moved.mean(axis=-1, keepdims=True)
 
 
 def spearman_influence(x: Array, y: Array) -> Influence:
@@ -149,7 +162,7 @@ def _rank_spread(ranks: _Ranks) -> Influence:
     return square - 0.25, f * f + 2 * ranks.above(f) - 3 * square
 
 
-def standardised(values: Array) -> Array:
+def _standardised(values: Array) -> Array:
     """Values with mean 0 and mean square 1 along the last axis."""
     # Scaled first, so that neither tiny nor huge values leave the floating-point range when squared.
     values = values / np.abs(values).max(axis=-1, keepdims=True)
