@@ -20,7 +20,7 @@ from likewise.errors import EvaluationError
 from likewise.evaluation.estimates import (
     CORRELATIONS,
     Estimate,
-    Part,
+    MeasuredPart,
     assemble,
     check_level,
     subset_rows,
@@ -161,7 +161,7 @@ def _estimate(
     for rows, weight in subset_rows(subsets, len(x), aggregation):
         value_a, value_b, influence, active = _compared(metric, x[rows], first[rows], second[rows])
         values += weight * np.array([value_a, value_b])
-        parts.append(Part(rows, weight * influence / len(rows), active))
+        parts.append(MeasuredPart(rows, weight * influence / len(rows), active))
     value_a, value_b = map(float, values)
     return assemble(metric, value_a - value_b, parts, x), value_a, value_b
 

@@ -115,7 +115,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MeasuredPart:
     """Rows that are measured by themselves: their numbers, their moves, and which of them take part."""
 
     rows: Codes
@@ -139,7 +139,7 @@ def estimate(
     ]
     value = math.fsum(weight * one for (one, _), _, weight in found)
     parts = [
-        Part(rows, weight * influence / len(rows), takes_part(metric, influence))
+        MeasuredPart(rows, weight * influence / len(rows), takes_part(metric, influence))
         for (_, influence), rows, weight in found
     ]
     return assemble(metric, value, parts, x)
@@ -152,7 +152,7 @@ def takes_part(metric: str, *influences: Array) -> NDArray[np.bool_]:
     return np.asarray(np.any([influence != 0 for influence in influences], axis=0))
 
 
-def assemble(metric: str, value: float, parts: Sequence[Part], gold: NDArray[Any]) -> Estimate:
+def assemble(metric: str, value: float, parts: Sequence[MeasuredPart], gold: NDArray[Any]) -> Estimate:
     """An estimate from parts of the rows."""
     whole, scale = np.zeros(len(gold)), np.zeros(len(gold))
     for part in parts:

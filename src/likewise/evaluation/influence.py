@@ -37,9 +37,9 @@ def metric_influence(name: str, gold: Values, predicted: Values) -> tuple[float,
 def pearson_influence(x: Array, y: Array) -> Influence:
     """Pearson's r, shape (...), and what leaving out each row does to it, shape (..., n).
 
-    φ = (1 − r²)·(n − 1)·(atanh r − atanh r₍ᵢ₎), r₍ᵢ₎ without row i: the jackknife of Fisher's z, back on the scale
-    of r. In small samples it holds where φ = z_x·z_y − r·(z_x² + z_y²)/2, its limit, is too small. That limit
-    stands in where r is ±1 or all other rows are alike.
+    φ = (1 − r²)·(n − 1)·(atanh r − atanh r₍ᵢ₎), r₍ᵢ₎ without row i: the jackknife of Fisher's z, back on the
+    scale of r. Its limit, z_x·z_y − r·(z_x² + z_y²)/2, is too small in small samples; it stands in where r is
+    ±1 or all other rows are alike.
     """
     x, y = _standardised(x), _standardised(y)
     n = x.shape[-1]
