@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from likewise.evaluation.correlations import compare_correlations, difference_interval, steiger, williams
-from likewise.evaluation.differences import Difference, compare_systems
+from likewise.evaluation.differences import Difference, compare_results, compare_systems
 from likewise.evaluation.effects import cohen_d, hedges_g
 from likewise.evaluation.intervals import (
     Interval,
@@ -61,6 +61,7 @@ __all__ = [
     "cohen_d",
     "combine_intervals",
     "compare_correlations",
+    "compare_results",
     "compare_systems",
     "compute",
     "difference_interval",

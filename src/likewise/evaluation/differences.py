@@ -22,6 +22,7 @@ from likewise.evaluation.estimates import (
     Estimate,
     MeasuredPart,
     assemble,
+    average_estimate,
     check_level,
     subset_rows,
     t_quantile,
@@ -32,6 +33,7 @@ from likewise.evaluation.inputs import Values
 from likewise.evaluation.intervals import Interval
 from likewise.evaluation.metrics import get_metric
 from likewise.evaluation.protocol import Aggregation
+from likewise.evaluation.results import SuiteResult, TaskResult
 from likewise.evaluation.sharing import GroupKeys, Sharing, Texts, row_sharing
 from likewise.evaluation.tables import p_value
 from likewise.records import Array
@@ -110,6 +112,51 @@ def compare_systems(
     found, value_a, value_b = _estimate(metric, gold, a, b, subsets=subsets, aggregation=aggregation)
     sharing = row_sharing(len(found.moves), texts=texts, groups=groups)
     return decide(found, value_a, value_b, sharing=sharing, level=level)
+
+
+def compare_results(a: SuiteResult, b: SuiteResult, *, level: float = 0.95) -> dict[str, Difference]:
+    """Two models on one suite, task by task, and "average" where all tasks share a metric.
+
+    Both results need their predictions (`keep_predictions=True`). Tasks that only one of them answers, or
+    whose rows, metric or aggregation differ, are left out, and the average with them.
+    """
+    shared = [task for task in a.tasks if _comparable_tasks(task, a, b)]
+    if not shared:
+        raise EvaluationError(
+            f"the results of {a.suite} and {b.suite} share no task with the same rows and metric and with "
+            "predictions; evaluate both on one suite with keep_predictions=True"
+        )
+    found: dict[str, Difference] = {}
+    parts, texts = [], []
+    for task in shared:
+        one, other = a.predictions[task.name], b.predictions[task.name]
+        part = _estimate(
+            task.metric,
+            one.gold,
+            one.predicted if one.compared is None else one.compared,
+            other.predicted if other.compared is None else other.compared,
+            subsets=one.subsets,
+            aggregation=a.protocol.aggregation,
+        )
+        sharing = row_sharing(len(one.gold), texts=one.texts)
+        found[task.name] = decide(*part, sharing=sharing, level=level)
+        parts.append(part)
+        texts += list(one.texts or ())
+    whole = len(shared) == len(a.tasks) == len(b.tasks) > 1
+    if whole and len({task.metric for task in shared}) == 1 and len(texts) == sum(task.n for task in shared):
+        means = [float(np.mean([part[at] for part in parts])) for at in (1, 2)]
+        joined = average_estimate([part[0] for part in parts])
+        sharing = row_sharing(len(texts), texts=texts)
+        found["average"] = decide(joined, means[0], means[1], sharing=sharing, level=level)
+    return found
+
+
+def _comparable_tasks(task: TaskResult, a: SuiteResult, b: SuiteResult) -> bool:
+    """Whether both results hold predictions of the same rows for a task, by the same metric."""
+    same = [one for one in b.tasks if one.name == task.name]
+    kept = task.name in a.predictions and task.name in b.predictions
+    alike = same and (same[0].fingerprint, same[0].metric) == (task.fingerprint, task.metric)
+    return bool(kept and alike and a.protocol.aggregation == b.protocol.aggregation)
 
 
 def decide(found: Estimate, a: float, b: float, *, sharing: Sharing, level: float = 0.95) -> Difference:

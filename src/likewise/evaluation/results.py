@@ -80,13 +80,15 @@ class Predictions:
     """Gold values, predictions and subset names of one task, row by row; shape (n,) each.
 
     `texts` holds a number for each text of each row, equal throughout a suite where two texts are the same:
-    what `compare_systems` needs to know of them.
+    what `compare_systems` needs to know of them. `compared` is what the metric compared with gold, where that
+    is not the answer itself: the label nearest to a number.
     """
 
     gold: NDArray[Any]
     predicted: NDArray[Any]
     subsets: tuple[str, ...]
     texts: tuple[tuple[int, ...], ...] | None = None
+    compared: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

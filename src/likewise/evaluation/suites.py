@@ -232,8 +232,8 @@ def run_tasks(
         found = part.measured(predicted)
         results.append(part.shown(found))
         measured.append(found.estimate)
-        numbers = tuple(texts[start - len(part.records) : start])
-        kept[part.task.name] = Predictions(part.gold, predicted, part.subsets, numbers)
+        numbers, compared = tuple(texts[start - len(part.records) : start]), part.comparable(predicted)
+        kept[part.task.name] = Predictions(part.gold, predicted, part.subsets, numbers, compared)
     note = audit.note() if audit else NOT_AUDITED
     used = protocol.measured_by(result.metric for result in results)
     return SuiteResult(

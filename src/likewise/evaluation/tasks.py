@@ -120,7 +120,7 @@ class TaskRows:
 
     def measured(self, predicted: NDArray[Any]) -> Aggregate:
         """The task's value for one prediction per row, with each row's part in it."""
-        predicted = self._comparable(predicted)
+        predicted = self.comparable(predicted)
         metric, how = self.metric.name, self.protocol.aggregation
         sharing = row_sharing(len(self.records), texts=[record.texts for record in self.records])
         try:
@@ -143,7 +143,7 @@ class TaskRows:
             pairs=fingerprint(self.records),
         )
 
-    def _comparable(self, predicted: NDArray[Any]) -> NDArray[Any]:
+    def comparable(self, predicted: NDArray[Any]) -> NDArray[Any]:
         """Answers as the metric compares them; a number on an ordered scale becomes its nearest label."""
         if predicted.dtype.kind == "O":
             predicted = np.asarray(predicted.tolist())
