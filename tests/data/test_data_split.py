@@ -86,8 +86,8 @@ def test_a_label_is_never_split_off_whole(apart):
 
 
 def test_large_groups_of_rows_have_their_share_of_what_is_split_off():
-    # 10 texts in 8 rows each, 20 in 3, and 60 rows that share nothing: 200 rows, of which 20 are split off.
-    sizes = [8] * 10 + [3] * 20 + [1] * 60
+    # 1 text in 12 rows, 10 in 8, 16 in 3, and 60 rows that share nothing: 200 rows, 20 of them split off.
+    sizes = [12] + [8] * 10 + [3] * 16 + [1] * 60
     group = [number for number, size in enumerate(sizes) for _ in range(size)]
     records = [Record((f"prompt {number}", f"answer {row}"), {"s": 1.0}) for row, number in enumerate(group)]
     drawn = {size: 0 for size in set(sizes)}
@@ -103,7 +103,7 @@ def test_large_groups_of_rows_have_their_share_of_what_is_split_off():
             drawn[sizes[group[row]]] += 1
     for size, count in drawn.items():
         share = count / (400 * size * sizes.count(size))
-        assert share == pytest.approx(0.1, abs=0.02), size
+        assert share == pytest.approx(0.1, abs=0.04 if size == 12 else 0.02), size
 
 
 def test_groups_larger_than_the_part_are_told():

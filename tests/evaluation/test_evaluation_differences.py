@@ -217,6 +217,18 @@ def test_intervals_at_the_edge_equal_clopper_pearson() -> None:
     assert metric_interval("pearson", scores, -scores).high == pytest.approx(1 - 2 * expected.low)
 
 
+def test_intervals_stay_numbers_where_one_row_decides() -> None:
+    gold = np.zeros(2000)
+    wrong = np.r_[1e-3, np.zeros(1999)]
+    labels, said = np.tile([0, 1], 1000), np.tile([0, 1], 1000)
+    said[0] = 1
+    for groups in (None, np.repeat(np.arange(4), 500)):
+        for metric, x, y in (("mse", gold, wrong), ("mae", gold, wrong), ("f1-macro", labels, said)):
+            found = metric_interval(metric, x, y, groups=groups)
+            assert np.isfinite([found.low, found.high]).all()
+            assert found.low < found.value < found.high
+
+
 def test_intervals_of_f1_are_those_of_a_share() -> None:
     gold, a, _ = _rows("f1", 200)
     found = metric_interval("f1", gold, a)

@@ -83,17 +83,20 @@ def _in_turn(
     """Groups in the order in which they are split off, so that large ones have their share too.
 
     Of the groups of two rows or more, sorted by size, every (1/share)-th comes first, from a random start;
-    then single rows, then the rest. Groups larger than the part come last.
+    then that share of the single rows, then what is left in random order. Groups larger than the part come
+    last.
     """
     several = sorted((group for group in order if 1 < len(group) <= wanted), key=len, reverse=True)
+    if not several:
+        return sorted(order, key=lambda group: len(group) > wanted)
     start = rng.random()
-    steps = [int((at + start) * share) for at in range(len(several) + 1)]
+    steps = [int(at * share + start) for at in range(len(several) + 1)]
     drawn = [group for at, group in enumerate(several) if steps[at + 1] > steps[at]]
-    rest = [group for at, group in enumerate(several) if steps[at + 1] == steps[at]]
     singles = [group for group in order if len(group) == 1]
+    cut = round(share * len(singles))
+    rest = [group for at, group in enumerate(several) if steps[at + 1] == steps[at]] + singles[cut:]
     largest = [group for group in order if len(group) > wanted]
-    # Those that were not drawn come in random order again, not the largest first.
-    return [*drawn, *singles, *(rest[at] for at in rng.permutation(len(rest))), *largest]
+    return [*drawn, *singles[:cut], *(rest[at] for at in rng.permutation(len(rest))), *largest]
 
 
 def groups_too_large(records: Sequence[Record], share: float) -> list[int]:

@@ -27,6 +27,7 @@ CORRELATIONS = ("pearson", "spearman", "matthews")
 # Below so many independent groups a quantile of t is a guess.
 _FEWEST_GROUPS = 2.5
 FEWEST_ROWS = 4
+_LARGEST_EXPONENT = 700.0
 _GAP = f"a part of the mean has fewer than {FEWEST_ROWS} rows or a perfect value: it has no error to add up"
 
 
@@ -85,7 +86,7 @@ class Estimate:
             centre = math.log(self.value / (1 - self.value))
             half = quantile * error / (self.value * (1 - self.value))
             return _logistic(centre - half), _logistic(centre + half), "logit"
-        half = quantile * error / self.value
+        half = min(quantile * error / self.value, _LARGEST_EXPONENT)
         return self.value * math.exp(-half), self.value * math.exp(half), "log"
 
     def _at_the_edge(self, sharing: Sharing, level: float) -> tuple[float, float, str]:
@@ -222,7 +223,7 @@ def _f1_of(share: float) -> float:
 
 
 def _logistic(value: float) -> float:
-    return 1 / (1 + math.exp(-value))
+    return (1 + math.tanh(value / 2)) / 2
 
 
 def _counted(sharing: Sharing, groups: float) -> str:
