@@ -344,7 +344,7 @@ def tests_of(
             "nearest known, chosen on dev": run["known"]["predicted"][nearest(run)],
         }
         for name, theirs in others.items():
-            test = compare_correlations(gold, mine, theirs)
+            test = compare_correlations(gold, mine, theirs, test="williams")
             made.append({"zero minus": name, "difference": test.effect, "p": test.p})
     return made
 

@@ -21,6 +21,7 @@ from tabling import (
     regression,
     relations,
     reliability,
+    simulations,
     speed,
 )
 from tabling.common import ROOT
@@ -55,6 +56,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed": speed.speed,
     "stage-speed": speed.stage_speed,
     "start-speed": speed.start_speed,
+    "statistics": simulations.statistics,
     "sync-cost": reliability.sync_cost,
     "updates": labels.updates,
     "verify-cost": reliability.verify_cost,

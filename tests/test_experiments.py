@@ -316,7 +316,7 @@ def test_experiment_compares_columns_advises_and_tells_the_cost(relations, tmp_p
     assert (cost["single"]["models"], cost["multi-label"]["models"]) == (3, 1)
     assert cost["single"]["ratio"] == pytest.approx(3.0)
     assert "advice:" in text
-    assert "one-sided Student" in text
+    assert "two-sided Student" in text
     page = result.to_markdown()
     assert "| baseline minus |" in page
     assert page.endswith("```")
@@ -341,8 +341,11 @@ def test_advice_follows_the_test_behind_it():
     joint = {"a": (80.0, 80.2, 80.4), "b": (70.0, 70.2, 70.4), "c": (60.0, 61.0, 62.0)}
     alone = {"a": (70.0, 70.2, 70.4), "b": (75.0, 75.2, 75.4), "c": (60.1, 61.1, 62.0)}
     rows = [row("joint", joint), row("alone", alone, models=3, schedule="single")]
-    assert [(a.column, a.choice) for a in advise(rows)] == [("a", "joint"), ("b", "single"), ("c", "joint")]
-    assert advise(rows)[2].reason == "no difference seen, and one model instead of 3"
+    chosen = [("a", "joint"), ("b", "single"), ("c", "cannot tell")]
+    assert [(a.column, a.choice) for a in advise(rows)] == chosen
+    assert advise(rows)[2].reason == "a loss of more than 0.5 points is not ruled out; about 41 seeds would"
+    # The interval of c is −2.3 to 2.3: it leaves out a loss of 3 points.
+    assert advise(rows, margin=3.0)[2].reason == "loses less than 3 points, and one model instead of 3"
     header, cells = paper_table(rows, "joint")
     assert header == ("setting", "a", "b", "c")
     assert cells == [("joint", ".802", ".702", ".610"), ("alone", ".702↑", ".752↓", ".611")]
@@ -350,6 +353,35 @@ def test_advice_follows_the_test_behind_it():
     assert first.difference == pytest.approx(10.0)
     assert first.interval[0] < 10.0 < first.interval[1]
     assert first.p < first.p_holm < 0.05
+
+
+def test_advice_needs_proof_that_nothing_is_lost():
+    from likewise.experiments.advice import advise
+
+    # Alone is better by one standard deviation, and three seeds rarely show it: that is no reason for joint.
+    rng, said = np.random.default_rng(3), []
+    for _ in range(60):
+        joint, alone = (tuple(rng.normal(mean, 1.0, 3)) for mean in (80.0, 81.0))
+        rows = [row("joint", {"a": joint}), row("alone", {"a": alone}, models=2, schedule="single")]
+        said += [advice.choice for advice in advise(rows)]
+    assert said.count("joint") <= 3
+    assert said.count("cannot tell") >= 45
+
+
+def test_advice_on_errors_counts_a_fall_as_a_gain():
+    from likewise.experiments.advice import advise
+
+    joint, alone = {"a": (0.200, 0.201, 0.202)}, {"a": (0.300, 0.301, 0.302)}
+    rows = [row("joint", joint, metric="mse"), row("alone", alone, models=2, schedule="single", metric="mse")]
+    assert [(a.choice, a.reason) for a in advise(rows)] == [("joint", "learns more with the others")]
+    turned = [
+        row("joint", alone, metric="mse"),
+        row("alone", joint, models=2, schedule="single", metric="mse"),
+    ]
+    assert [a.choice for a in advise(turned)] == ["single"]
+    near = {"a": (0.2001, 0.2011, 0.2021)}
+    rows = [row("joint", near, metric="mse"), row("alone", joint, models=2, schedule="single", metric="mse")]
+    assert "% of the error is not ruled out" in advise(rows)[0].reason
 
 
 def test_related_report_tells_what_is_learnt_from_what():

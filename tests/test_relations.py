@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -129,4 +130,4 @@ def test_the_example_goes_from_an_annotation_file_to_advice(tmp_path, tiny_encod
     assert "test: 8 rows in out/test.csv" in result.stdout
     assert "entailment  accuracy" in result.stdout
     assert "advice:" in result.stdout
-    assert "entailment: joint" in result.stdout or "entailment: single" in result.stdout
+    assert re.search(r"entailment: (joint|single|cannot tell)", result.stdout)

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from likewise.data import TableWriter, open_table
-from likewise.data.splits import split_file, split_rows
+from likewise.data.splits import groups_too_large, split_file, split_rows
 from likewise.errors import UsageError
 from likewise.records import Record
 
@@ -83,6 +83,35 @@ def test_a_label_is_never_split_off_whole(apart):
         assert found_apart == apart
         assert len(chosen) == 20
         assert {label for row, label in enumerate(labels) if row not in chosen} == set(labels)
+
+
+def test_large_groups_of_rows_have_their_share_of_what_is_split_off():
+    # 1 text in 12 rows, 10 in 8, 16 in 3, and 60 rows that share nothing: 200 rows, 20 of them split off.
+    sizes = [12] + [8] * 10 + [3] * 16 + [1] * 60
+    group = [number for number, size in enumerate(sizes) for _ in range(size)]
+    records = [Record((f"prompt {number}", f"answer {row}"), {"s": 1.0}) for row, number in enumerate(group)]
+    drawn = {size: 0 for size in set(sizes)}
+    for seed in range(400):
+        chosen, apart = split_rows(records, 0.1, seed)
+        assert apart
+        assert 18 <= len(chosen) <= 20
+        assert chosen == split_rows(records, 0.1, seed)[0]
+        assert {group[row] for row in chosen}.isdisjoint(
+            group[row] for row in range(len(records)) if row not in chosen
+        )
+        for row in chosen:
+            drawn[sizes[group[row]]] += 1
+    for size, count in drawn.items():
+        share = count / (400 * size * sizes.count(size))
+        assert share == pytest.approx(0.1, abs=0.04 if size == 12 else 0.02), size
+
+
+def test_groups_larger_than_the_part_are_told():
+    records = [Record((f"prompt {max(row - 39, 0)}", f"answer {row}"), {"s": 1.0}) for row in range(100)]
+    assert groups_too_large(records, 0.2) == [40]
+    assert groups_too_large(records, 0.5) == []
+    for seed in range(20):
+        assert min(split_rows(records, 0.2, seed)[0]) > 39
 
 
 def test_a_part_is_split_off_even_where_no_label_comes_twice():

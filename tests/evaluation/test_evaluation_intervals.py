@@ -114,11 +114,13 @@ def test_intervals_combined_mean_is_narrower_and_weighted() -> None:
 def test_intervals_metric_picks_the_usual_method() -> None:
     rng = np.random.default_rng(4)
     x, y = _correlated(rng, 30, 0.5)
-    assert metric_interval("pearson", x, y).method == "Fisher z"
-    assert "Bonett" in metric_interval("spearman", x, y).method
+    assert metric_interval("pearson", x, y).method == "Fisher z, 30 independent rows"
+    assert metric_interval("spearman", x, y).method == "Fisher z, 30 independent rows"
     labels = rng.integers(0, 2, 30)
-    assert metric_interval("accuracy", labels, labels).method == "Wilson"
-    assert "bootstrap" in metric_interval("mse", x, y).method
+    assert metric_interval("accuracy", labels, 1 - labels * (x > 0)).method.startswith("Wilson")
+    assert metric_interval("mse", x, y).method.startswith("log")
+    texts = [(f"prompt {row % 15}", f"answer {row}") for row in range(30)]
+    assert "15 independent ones" in metric_interval("mae", x, y, texts=texts).method
 
 
 def test_intervals_refuse_what_has_none() -> None:

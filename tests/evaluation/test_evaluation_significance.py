@@ -152,6 +152,9 @@ def test_significance_arrows_read_as_methods_1_6() -> None:
     assert arrows(below, level) == "↓"
     assert arrows(level, [0.70, 0.705, 0.695, 0.70]) == ""
     assert arrows(below, level, higher_is_better=False, test="welch") == "↑"
+    near = [0.711, 0.721, 0.703, 0.712]
+    assert student(near, level, alternative="greater").p < 0.05 < student(near, level).p
+    assert arrows(near, level) == ""  # two-sided: 5 % on both sides together
 
 
 def test_significance_refuses_runs_without_meaning() -> None:

@@ -46,6 +46,8 @@ class SplitPart:
 def split_rows(records: Sequence[Record], share: float, seed: int) -> tuple[set[int], bool]:
     """Row numbers of a split-off part of about `share`, and whether no text of it stands among the rest.
 
+    Groups of rows that share texts are split off whole, large and small ones in about the same share; those
+    with more rows than the part stay with the rest (`groups_too_large`).
     The last rows of a label stay with the rest, as far as labels have more than one: what is split off should
     hold none that could not be learnt.
     """
@@ -62,9 +64,8 @@ def split_rows(records: Sequence[Record], share: float, seed: int) -> tuple[set[
         apart = True
     left = Counter(label for record in records for label in _labels(record))
     chosen: set[int] = set()
-    order = rng.permutation(len(groups))
-    for index in order:
-        group = groups[index]
+    order = [groups[index] for index in rng.permutation(len(groups))]
+    for group in _in_turn(order, wanted, share, rng):
         taken = Counter(label for row in group for label in _labels(records[row]))
         if any(left[label] == count for label, count in taken.items()):
             continue
@@ -73,7 +74,38 @@ def split_rows(records: Sequence[Record], share: float, seed: int) -> tuple[set[
             left.subtract(taken)
         if len(chosen) >= wanted:
             break
-    return chosen or set(groups[order[0]]), apart
+    return chosen or set(order[0]), apart
+
+
+def _in_turn(
+    order: Sequence[list[int]], wanted: int, share: float, rng: np.random.Generator
+) -> list[list[int]]:
+    """Groups in the order in which they are split off, so that large ones have their share too.
+
+    Of the groups of two rows or more, sorted by size, every (1/share)-th comes first, from a random start;
+    then that share of the single rows, then what is left in random order. Groups larger than the part come
+    last.
+    """
+    several = sorted((group for group in order if 1 < len(group) <= wanted), key=len, reverse=True)
+    if not several:
+        return sorted(order, key=lambda group: len(group) > wanted)
+    start = rng.random()
+    steps = [int(at * share + start) for at in range(len(several) + 1)]
+    drawn = [group for at, group in enumerate(several) if steps[at + 1] > steps[at]]
+    singles = [group for group in order if len(group) == 1]
+    cut = round(share * len(singles))
+    rest = [group for at, group in enumerate(several) if steps[at + 1] == steps[at]] + singles[cut:]
+    largest = [group for group in order if len(group) > wanted]
+    return [*drawn, *singles[:cut], *(rest[at] for at in rng.permutation(len(rest))), *largest]
+
+
+def groups_too_large(records: Sequence[Record], share: float) -> list[int]:
+    """Sizes of the groups of rows that share texts and have more rows than a part of `share`, largest first.
+
+    They stay with the rest, so that the part says nothing about them; a caller should tell its user.
+    """
+    wanted = max(1, round(len(records) * share))
+    return sorted((len(group) for group in text_groups(records) if len(group) > wanted), reverse=True)
 
 
 def _labels(record: Record) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from likewise.evaluation.correlations import compare_correlations, difference_interval, steiger, williams
+from likewise.evaluation.differences import Difference, compare_results, compare_systems
 from likewise.evaluation.effects import cohen_d, hedges_g
 from likewise.evaluation.intervals import (
     Interval,
@@ -38,6 +39,7 @@ __all__ = [
     "METRICS",
     "SUITES",
     "AuditReport",
+    "Difference",
     "Interval",
     "Metric",
     "Overlap",
@@ -59,6 +61,8 @@ __all__ = [
     "cohen_d",
     "combine_intervals",
     "compare_correlations",
+    "compare_results",
+    "compare_systems",
     "compute",
     "difference_interval",
     "filter_overlap",

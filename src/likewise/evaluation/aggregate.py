@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import EvaluationError
-from likewise.evaluation.intervals import Interval, combine_intervals, metric_interval
+from likewise.evaluation.estimates import Estimate, estimate
+from likewise.evaluation.intervals import Interval, estimated_interval
 from likewise.evaluation.metrics import compute
 from likewise.evaluation.protocol import Aggregation
+from likewise.evaluation.sharing import Sharing
 
 Column = NDArray[Any]
 
@@ -29,37 +31,41 @@ class SubsetValue:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A task's value on the metric's own scale, its 95 % interval where one exists, and its subsets."""
+    """A task's value on the metric's own scale, its 95 % interval where one exists, and its subsets.
+
+    `estimate` says how far each row moves the value; an average over tasks is made from it.
+    """
 
     value: float
     interval: Interval | None
     subsets: tuple[SubsetValue, ...]
+    estimate: Estimate
 
 
 def aggregate(
-    metric: str, aggregation: Aggregation, *, gold: Column, predicted: Column, subsets: Sequence[str]
+    metric: str,
+    aggregation: Aggregation,
+    *,
+    gold: Column,
+    predicted: Column,
+    subsets: Sequence[str],
+    sharing: Sharing | None = None,
 ) -> Aggregate:
     """Measure N rows: pooled (all), or as plain (mean) or size-weighted (wmean) mean of their subsets.
 
     Without subsets all three are the same. A subset without a value stops a mean, but not a pooled value.
+    `sharing` says which rows share a text; without it they count as independent.
     """
-    names = list(dict.fromkeys(subsets))
-    if len(names) < 2:
-        return Aggregate(compute(metric, gold, predicted), _interval(metric, gold, predicted), ())
-    label = np.asarray(subsets)
-    parts = [(gold[label == name], predicted[label == name]) for name in names]
-    values = tuple(_measure(metric, name, *part) for name, part in zip(names, parts, strict=True))
-    if aggregation == "all":
-        return Aggregate(compute(metric, gold, predicted), _interval(metric, gold, predicted), values)
-    weights = [1.0 if aggregation == "mean" else float(value.n) for value in values]
-    total = 0.0
-    for subset, weight in zip(values, weights, strict=True):
-        if subset.value is None:
+    names, label = list(dict.fromkeys(subsets)), np.asarray(subsets)
+    values: tuple[SubsetValue, ...] = ()
+    if len(names) > 1:
+        rows = [(name, label == name) for name in names]
+        values = tuple(_measure(metric, name, gold[here], predicted[here]) for name, here in rows)
+    for subset in values:
+        if aggregation != "all" and subset.value is None:
             raise EvaluationError(f"subset {subset.name}: {subset.reason}")
-        total += weight * subset.value
-    intervals = [found for part in parts if (found := _interval(metric, *part)) is not None]
-    interval = combine_intervals(intervals, weights) if len(intervals) == len(parts) else None
-    return Aggregate(total / sum(weights), interval, values)
+    found = estimate(metric, gold, predicted, subsets=subsets, aggregation=aggregation)
+    return Aggregate(found.value, _interval(found, sharing or Sharing(len(gold))), values, found)
 
 
 def _measure(metric: str, name: str, gold: Column, predicted: Column) -> SubsetValue:
@@ -69,8 +75,8 @@ def _measure(metric: str, name: str, gold: Column, predicted: Column) -> SubsetV
         return SubsetValue(name, len(gold), None, str(error))
 
 
-def _interval(metric: str, gold: Column, predicted: Column) -> Interval | None:
+def _interval(found: Estimate, sharing: Sharing) -> Interval | None:
     try:
-        return metric_interval(metric, gold, predicted)
+        return estimated_interval(found, sharing)
     except EvaluationError:  # too few rows for an interval, though enough for a value
         return None

@@ -11,9 +11,11 @@ from statistics import NormalDist
 from typing import Literal
 
 from likewise.errors import EvaluationError
+from likewise.evaluation.differences import compare_systems
 from likewise.evaluation.inputs import Values
 from likewise.evaluation.intervals import Interval, fisher_interval
 from likewise.evaluation.metrics import compute
+from likewise.evaluation.sharing import Texts
 from likewise.evaluation.significance import Alternative, Test, check_alternative
 
 
@@ -89,13 +91,26 @@ def compare_correlations(
     b: Values,
     *,
     metric: Literal["pearson", "spearman"] = "spearman",
-    test: Literal["williams", "steiger"] = "williams",
+    test: Literal["rows", "williams", "steiger"] = "rows",
     alternative: Alternative = "two-sided",
+    texts: Texts | None = None,
 ) -> Test:
-    """Williams' or Steiger's test of two systems' scores on one test set; the effect is r_ag − r_bg."""
-    function = {"williams": williams, "steiger": steiger}[test]
-    r_ag, r_bg, r_ab = compute(metric, gold, a), compute(metric, gold, b), compute(metric, a, b)
-    return function(r_ag, r_bg, r_ab, len(gold), alternative=alternative)
+    """Test two systems' scores on one test set; the effect is r_ag − r_bg.
+
+    By default that of `compare_systems`, which knows ties and rows that share `texts`; it refuses what it
+    cannot tell. Williams' and Steiger's tests take rows for independent and values for normal.
+    """
+    if test != "rows":
+        function = {"williams": williams, "steiger": steiger}[test]
+        r_ag, r_bg, r_ab = compute(metric, gold, a), compute(metric, gold, b), compute(metric, a, b)
+        return function(r_ag, r_bg, r_ab, len(gold), alternative=alternative)
+    check_alternative(alternative)
+    found = compare_systems(metric, gold, a, b, texts=texts)
+    if found.p is None or found.statistic is None:
+        raise EvaluationError(f"the two systems cannot be compared: {found.reason}")
+    above = found.p / 2 if found.statistic >= 0 else 1 - found.p / 2
+    p = {"two-sided": found.p, "greater": above, "less": 1 - above}[alternative]
+    return Test("rows", found.statistic, p, alternative, found.difference, (found.rows,), found.interval)
 
 
 def _joint(one: float, other: float, shared: float) -> float:

@@ -63,7 +63,7 @@ def f1(gold: Values, predicted: Values, *, positive: Any = None) -> float:
         raise EvaluationError(
             f"f1 needs two labels, found {len(names)}; use f1-macro, or map scores to labels first"
         )
-    wanted = positive if positive is not None else _positive(names)
+    wanted = positive if positive is not None else positive_label(names)
     if wanted not in names:
         raise EvaluationError(
             f"f1 is undefined: the positive label {wanted!r} is neither in gold nor predicted"
@@ -154,7 +154,8 @@ def _correlate(x: Array, y: Array) -> float:
     return float(np.clip((x / np.linalg.norm(x)) @ (y / np.linalg.norm(y)), -1.0, 1.0))
 
 
-def _positive(names: list[Any]) -> Any:
+def positive_label(names: list[Any]) -> Any:
+    """The label whose F1 is meant: 1 of 0 and 1, or the label of a label and its denial."""
     for zero, one in ((0, 1), ("0", "1")):
         if set(names) <= {zero, one}:
             return one

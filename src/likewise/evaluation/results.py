@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -10,9 +11,11 @@ from numpy.typing import NDArray
 
 from likewise.errors import EvaluationError
 from likewise.evaluation.aggregate import Aggregate
-from likewise.evaluation.intervals import Interval
+from likewise.evaluation.estimates import Estimate, average_estimate
+from likewise.evaluation.intervals import Interval, estimated_interval
 from likewise.evaluation.metrics import get_metric
 from likewise.evaluation.protocol import Protocol
+from likewise.evaluation.sharing import Texts, row_sharing
 from likewise.evaluation.tables import TextTable, align, markdown
 from likewise.wording import counted
 
@@ -74,16 +77,27 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """Gold values, predictions and subset names of one task, row by row; shape (n,) each."""
+    """Gold values, predictions and subset names of one task, row by row; shape (n,) each.
+
+    `texts` holds a number for each text of each row, equal throughout a suite where two texts are the same:
+    what `compare_systems` needs to know of them. `compared` is what the metric compared with gold, where that
+    is not the answer itself: the label nearest to a number.
+    """
 
     gold: NDArray[Any]
     predicted: NDArray[Any]
     subsets: tuple[str, ...]
+    texts: tuple[tuple[int, ...], ...] | None = None
+    compared: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteResult:
-    """All tasks of a suite; `average` is their plain mean, None where their metrics differ."""
+    """All tasks of a suite; `average` is their plain mean, None where their metrics differ.
+
+    `average_interval` is the 95 % interval of the average over rows, as shown: rows that share a text, in one
+    task or in two, count together.
+    """
 
     suite: str
     protocol: Protocol
@@ -92,6 +106,7 @@ class SuiteResult:
     predictions: dict[str, Predictions] = field(default_factory=dict, compare=False, repr=False)
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    average_interval: Interval | None = None
 
     @property
     def average(self) -> float | None:
@@ -114,6 +129,7 @@ class SuiteResult:
             "suite": self.suite,
             "protocol": self.protocol.to_dict(),
             "average": self.average,
+            "average_interval": self.average_interval.to_dict() if self.average_interval else None,
             "overlap": self.overlap,
             "tasks": [asdict(task) for task in self.tasks],
             "left_out": list(self.left_out),
@@ -125,6 +141,7 @@ class SuiteResult:
                     "gold": kept.gold.tolist(),
                     "predicted": kept.predicted.tolist(),
                     "subsets": list(kept.subsets),
+                    "texts": None if kept.texts is None else [list(row) for row in kept.texts],
                 }
                 for name, kept in self.predictions.items()
             }
@@ -149,17 +166,34 @@ class SuiteResult:
         rows = [_cells(task) for task in self.tasks]
         if self.average is not None and len(self.tasks) > 1:
             metric = self.tasks[0].metric
-            rows.append(
-                ("average", metric, _number(metric, self.average), "", f"{sum(t.n for t in self.tasks):,}")
-            )
+            ends = _ends(metric, self.average_interval)
+            count = f"{sum(task.n for task in self.tasks):,}"
+            rows.append(("average", metric, _number(metric, self.average), ends, count))
         return header, rows
 
 
+def average_interval(tasks: Sequence[Estimate], texts: Texts) -> Interval | None:
+    """The 95 % interval over rows of the plain mean of several tasks, as shown, rows in the tasks' order.
+
+    There is none where metrics differ or rows are too few.
+    """
+    if len({task.metric for task in tasks}) != 1:
+        return None
+    whole = average_estimate(tasks)
+    try:
+        found = estimated_interval(whole, row_sharing(len(whole.moves), texts=texts))
+    except EvaluationError:  # too few rows for an interval, though enough for a value
+        return None
+    return found.scaled(get_metric(whole.metric).scale)
+
+
 def _cells(task: TaskResult) -> tuple[str, ...]:
-    interval = "–"
-    if task.interval:
-        interval = f"{_number(task.metric, task.interval.low)} – {_number(task.metric, task.interval.high)}"
-    return (task.name, task.metric, _number(task.metric, task.value), interval, f"{task.n:,}")
+    ends = _ends(task.metric, task.interval)
+    return (task.name, task.metric, _number(task.metric, task.value), ends, f"{task.n:,}")
+
+
+def _ends(metric: str, interval: Interval | None) -> str:
+    return f"{_number(metric, interval.low)} – {_number(metric, interval.high)}" if interval else "–"
 
 
 def _number(metric: str, value: float) -> str:

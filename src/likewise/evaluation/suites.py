@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from likewise.errors import EvaluationError, UsageError
 from likewise.evaluation.overlap import AuditReport
 from likewise.evaluation.protocol import Protocol
-from likewise.evaluation.results import NOT_AUDITED, Predictions, SuiteResult
+from likewise.evaluation.results import NOT_AUDITED, Predictions, SuiteResult, average_interval
+from likewise.evaluation.sharing import text_numbers
 from likewise.evaluation.tasks import Task, TaskRows, load_task, task_files
 from likewise.records import Record
 
@@ -219,17 +220,28 @@ def run_tasks(
     parts = [TaskRows(task, records, protocol) for task, records in tasks]
     pairs = [record.texts for part in parts for record in part.records]
     relations = [part.task.asked for part in parts for _ in part.records]
+    texts = text_numbers(pairs)
     scores = np.asarray(score(pairs, relations))
     if scores.shape != (len(pairs),):
         raise EvaluationError(
             f"the scorer gave shape {scores.shape} for {len(pairs)} pairs: expected one score each"
         )
-    results, kept, start = [], {}, 0
+    results, kept, measured, start = [], {}, [], 0
     for part in parts:
         predicted = scores[start : start + len(part.records)]
         start += len(part.records)
-        results.append(part.measure(predicted))
-        kept[part.task.name] = Predictions(part.gold, predicted, part.subsets)
+        found = part.measured(predicted)
+        results.append(part.shown(found))
+        measured.append(found.estimate)
+        numbers, compared = tuple(texts[start - len(part.records) : start]), part.comparable(predicted)
+        kept[part.task.name] = Predictions(part.gold, predicted, part.subsets, numbers, compared)
     note = audit.note() if audit else NOT_AUDITED
     used = protocol.measured_by(result.metric for result in results)
-    return SuiteResult(name, used, tuple(results), note, kept if keep_predictions else {})
+    return SuiteResult(
+        name,
+        used,
+        tuple(results),
+        note,
+        kept if keep_predictions else {},
+        average_interval=average_interval(measured, texts),
+    )

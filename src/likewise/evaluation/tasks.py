@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from likewise.data import find_corpus, load_corpus, load_records
 from likewise.data.corpora import split_files
 from likewise.errors import EvaluationError
-from likewise.evaluation.aggregate import aggregate
+from likewise.evaluation.aggregate import Aggregate, aggregate
 from likewise.evaluation.metrics import get_metric
 from likewise.evaluation.protocol import Protocol
 from likewise.evaluation.results import TaskResult
+from likewise.evaluation.sharing import row_sharing
 from likewise.records import Record, Relation, nearest_labels
 
 
@@ -124,16 +125,26 @@ class TaskRows:
 
     def measure(self, predicted: NDArray[Any]) -> TaskResult:
         """The task's result for one prediction per row, shape (n,)."""
-        predicted = self._comparable(predicted)
+        return self.shown(self.measured(predicted))
+
+    def measured(self, predicted: NDArray[Any]) -> Aggregate:
+        """The task's value for one prediction per row, with each row's part in it."""
+        predicted = self.comparable(predicted)
         metric, how = self.metric.name, self.protocol.aggregation
+        sharing = row_sharing(len(self.records), texts=[record.texts for record in self.records])
         try:
-            found = aggregate(metric, how, gold=self.gold, predicted=predicted, subsets=self.subsets)
+            return aggregate(
+                metric, how, gold=self.gold, predicted=predicted, subsets=self.subsets, sharing=sharing
+            )
         except EvaluationError as error:
             raise EvaluationError(f"{self.task.name}: {error}") from error
+
+    def shown(self, found: Aggregate) -> TaskResult:
+        """A measured value as a result."""
         return TaskResult.shown(
             self.task.name,
             self.task.relation_name,
-            metric=metric,
+            metric=self.metric.name,
             found=found,
             n=len(self.records),
             fingerprint=fingerprint(self.records, self.task.relation_name),
@@ -141,7 +152,7 @@ class TaskRows:
             pairs=fingerprint(self.records),
         )
 
-    def _comparable(self, predicted: NDArray[Any]) -> NDArray[Any]:
+    def comparable(self, predicted: NDArray[Any]) -> NDArray[Any]:
         """Answers as the metric compares them; a number on an ordered scale becomes its nearest label."""
         if predicted.dtype.kind == "O":
             predicted = np.asarray(predicted.tolist())

@@ -1,18 +1,31 @@
-"""What an experiment over schedules advises: per relation, one model for all or its own, and the cost."""
+"""What an experiment over schedules advises: per relation, one model for all or its own, and the cost.
+
+One model for all relations is cheaper, so it is advised as soon as it is shown not to be worse by more than a
+margin: the interval of the difference has to leave out a larger loss. That no difference was seen is no such
+proof, and with few seeds a large one is rarely seen.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from likewise.evaluation.estimates import t_quantile
+from likewise.evaluation.metrics import get_metric
 from likewise.evaluation.tables import p_value
 from likewise.experiments.compare import ALPHA, Comparison, compare
 from likewise.experiments.rows import ResultRow, whole
 
+# What one model may lose: points of a metric that is shown ×100, or percent of an error.
+MARGIN = 0.5
+# A plan that rests on the spread of fewer seeds is a guess.
+_FEWEST_SEEDS, _MOST_SEEDS = 5, 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Joint or single for one relation, with the test behind it; `difference` is joint − single."""
+    """Joint or single for one relation, or "cannot tell"; `difference` is joint − single."""
 
     start: str
     column: str
@@ -46,26 +59,53 @@ class Cost:
         return f"{where}: {count}, {self.steps:,} steps, {time}"
 
 
-def advise(rows: Sequence[ResultRow]) -> list[Advice]:
-    """Per start and relation; nothing where the experiment has no joint or no single setting."""
+def advise(rows: Sequence[ResultRow], margin: float = MARGIN) -> list[Advice]:
+    """Per start and relation; nothing where the experiment has no joint or no single setting.
+
+    `margin` is what one model may lose: points of a metric that is shown ×100, or percent of an error (mse,
+    mae).
+    """
     found: list[Advice] = []
     for start in dict.fromkeys(row.start for row in rows):
         here = [row for row in whole(rows) if row.start == start]
         joint = next((row for row in here if row.models == 1 and row.schedule == "multi-label"), None)
         single = next((row for row in here if row.models > 1), None)
         if joint is not None and single is not None:
-            found += [_choose(c, single.models) for c in compare([joint, single], joint.setting)]
+            found += [
+                _choose(c, joint, single, margin=margin) for c in compare([joint, single], joint.setting)
+            ]
     return found
 
 
-def _choose(found: Comparison, models: int) -> Advice:
-    if found.p_holm >= ALPHA:
-        choice, reason = "joint", f"no difference seen, and one model instead of {models}"
-    elif found.difference > 0:
-        choice, reason = "joint", "learns more with the others"
+def _choose(found: Comparison, joint: ResultRow, single: ResultRow, *, margin: float) -> Advice:
+    metric = get_metric(joint.metrics[found.column])
+    if metric.scale == 100:
+        allowed, said = margin, f"{margin:g} points"
     else:
+        allowed, said = margin / 100 * abs(single.mean(found.column)), f"{margin:g} % of the error"
+    gain, ends = found.difference, found.interval
+    if not metric.higher_is_better:
+        gain, ends = -gain, (-ends[1], -ends[0])
+    cheaper = f"and one model instead of {single.models}"
+    if found.p_holm < ALPHA and gain > 0:
+        choice, reason = "joint", "learns more with the others"
+    elif ends[0] > -allowed:
+        choice, reason = "joint", f"loses less than {said}, {cheaper}"
+    elif found.p_holm < ALPHA:
         choice, reason = "single", "learns more alone"
+    else:
+        seeds = _seeds_needed(gain, (ends[1] - ends[0]) / 2, allowed, len(joint.seeds))
+        more = f"about {seeds} seeds would" if seeds else f"more than {_MOST_SEEDS:,} seeds would be needed"
+        choice, reason = "cannot tell", f"a loss of more than {said} is not ruled out; {more}"
     return Advice(found.start, found.column, choice, found.difference, found.interval, found.p_holm, reason)
+
+
+def _seeds_needed(gain: float, half: float, margin: float, seeds: int) -> int | None:
+    """How many seeds each setting needs until the interval around the same gain rules one of both out."""
+    enough = max(gain + margin, -gain)
+    spread = half / t_quantile(0.95, 2 * seeds - 2) * math.sqrt(seeds / 2)
+    wanted = range(max(seeds + 1, _FEWEST_SEEDS), _MOST_SEEDS + 1)
+    return next((n for n in wanted if t_quantile(0.95, 2 * n - 2) * spread * math.sqrt(2 / n) < enough), None)
 
 
 def costs(rows: Sequence[ResultRow]) -> list[Cost]:

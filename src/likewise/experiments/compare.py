@@ -122,7 +122,7 @@ def comparison_lines(rows: Sequence[ResultRow], baseline: str, *, form: str = "t
     return [
         *draw(*paper_table(rows, baseline)),
         *gap,
-        f"means over seeds; ↑ ↓: {baseline} better, worse than this setting (one-sided Student, α .05)",
+        f"means over seeds; ↑ ↓: {baseline} better, worse than this setting (two-sided Student, α .05)",
         "",
         *draw(*our_table(comparisons)),
         *gap,

@@ -236,7 +236,15 @@ class ExperimentPlan:
         }
         related = self._related(first, made, read, arrays)
         return ExperimentResult(
-            plan.name, plan.description, plan.recipe, self._baseline(), made, self._grid, about, related
+            plan.name,
+            plan.description,
+            plan.recipe,
+            self._baseline(),
+            made,
+            self._grid,
+            about,
+            related,
+            plan.margin,
         )
 
     def _baseline(self) -> str:

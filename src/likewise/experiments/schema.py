@@ -105,6 +105,11 @@ class Experiment(ExperimentPart):
     baseline: str = Field(
         default="", description="setting that the others are tested against; the first if empty"
     )
+    margin: float = Field(
+        default=0.5,
+        gt=0,
+        description="what one model may lose against many and still be advised: points, or % of an error",
+    )
 
     def points(self, setting: Setting) -> list[dict[str, Any]]:
         """All grid points of a setting, as recipe overrides; one empty point without a grid."""

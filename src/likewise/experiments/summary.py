@@ -11,7 +11,7 @@ from likewise.errors import EvaluationError
 from likewise.evaluation.intervals import mean_interval
 from likewise.evaluation.significance import holm, welch
 from likewise.evaluation.tables import TextTable, align, markdown, p_value
-from likewise.experiments.advice import advise, costs
+from likewise.experiments.advice import MARGIN, advise, costs
 from likewise.experiments.affinity import AffinityReport, affinities
 from likewise.experiments.affinity_tables import affinity_lines
 from likewise.experiments.compare import compare, comparison_lines
@@ -31,6 +31,7 @@ class ExperimentResult:
     grid: list[dict[str, Any]]
     about: dict[str, Any]
     related: tuple[RelatedReport, ...] = ()
+    margin: float = MARGIN
 
     def columns(self) -> list[str]:
         """Names of all numbers, in order."""
@@ -72,7 +73,7 @@ class ExperimentResult:
                 for (start, setting), p in self.tests(column).items()
             ],
             "comparisons": [asdict(c) for c in compare(self.rows, self.baseline)],
-            "advice": [asdict(advice) for advice in advise(self.rows)],
+            "advice": [asdict(advice) for advice in advise(self.rows, self.margin)],
             "costs": [asdict(cost) for cost in costs(self.rows)],
             "related": [report.to_dict() for report in self.related],
             "affinity": [asdict(report) for report in self.affinity()],
@@ -137,7 +138,8 @@ class ExperimentResult:
     def _ending(self) -> list[str]:
         """How relations hang together, what settings cost, what to choose: lines of plain text."""
         lines = [line for report in self.related for line in ("", *report.lines())]
-        return [*lines, *_titled("cost", costs(whole(self.rows))), *_titled("advice", advise(self.rows))]
+        advice = advise(self.rows, self.margin)
+        return [*lines, *_titled("cost", costs(whole(self.rows))), *_titled("advice", advice)]
 
     def legend(self) -> str:
         """What the numbers are."""
