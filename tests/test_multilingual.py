@@ -686,3 +686,39 @@ def test_shipped_recipe_plans_its_real_data(data_dir):
     lines = running.dry_run(read_recipe("multilingual"), context=running.RunContext(data_dir=data_dir))
     assert lines[0].startswith("stage 0 meaning: 125,046 translations in 12 languages")
     assert any("34,433 rated pairs" in line for line in lines)
+
+
+def test_vectors_that_unpack_to_far_more_than_they_are_packed_to_are_refused(tmp_path):
+    from likewise.encoders.external import vectors_file
+
+    np.savez_compressed(tmp_path / "v.npz", texts=np.array(["a"] * 30_000), vectors=np.zeros((30_000, 1000)))
+    with pytest.raises(DataError, match="unpacks from"):
+        vectors_file(tmp_path / "v.npz")
+
+
+def test_a_cache_may_lie_inside_the_encoder_it_is_about(tmp_path, tiny_encoder, monkeypatch):
+    from likewise.encoders.cache import EmbeddingCache, identify
+    from likewise.encoders.sentence import load_encoder
+    from likewise.files import note_input, remembering_inputs
+
+    encoder = load_encoder(tiny_encoder, device="cpu")
+    with remembering_inputs():
+        note_input(tmp_path)
+        cache = EmbeddingCache(lambda: encoder, identify(encoder), name="tiny", folder=tmp_path / "cache")
+        assert cache.matrix(["a man", "a dog"]).shape == (2, 32)
+    assert list((tmp_path / "cache").rglob("*.safetensors"))
+
+
+def test_a_run_is_told_from_one_that_began_with_another_function():
+    from likewise.kinds.building import start_of
+    from likewise.kinds.context import RunContext
+    from likewise.schema.parts import EncoderSpec
+
+    def lengths(texts):
+        return [[float(len(text)), 1.0] for text in texts]
+
+    def others(texts):
+        return [[float(len(text)), 2.0] for text in texts]
+
+    marks = [start_of(EncoderSpec(), RunContext(encoder=one)) for one in (lengths, lengths, others)]
+    assert marks[0] == marks[1] != marks[2]

@@ -722,7 +722,8 @@ def test_opening_refuses_what_is_no_model_of_texts(model, kind):
 @pytest.mark.parametrize(
     "kind",
     "bert roberta mpnet distilbert xlm-roberta albert electra deberta deberta-v2 modernbert t5 mt5 camembert "
-    "nomic_bert qwen2 qwen3 mistral llama gemma2 gemma3_text xlnet gte jina_embeddings_v3".split(),
+    "nomic_bert qwen2 qwen3 mistral llama gemma2 gemma3_text xlnet gte jina_embeddings_v3 longt5 led "
+    "splinter".split(),
 )
 def test_opening_knows_the_architectures_of_common_encoders(kind):
     from likewise.encoders.architecture import _text_models

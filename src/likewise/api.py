@@ -436,7 +436,8 @@ def update(
     require_mapping(labels, "labels")
     require_mapping(overrides, "overrides")
     require_number(rehearse, "rehearse", low=0, high=1)
-    require_flag(overwrite, "overwrite")
+    for flag, given in (("overwrite", overwrite), ("resume", resume)):
+        require_flag(given, flag)
     context = RunContext(
         data_dir=None if data_dir is None else Path(data_dir),
         device=device,

@@ -58,21 +58,23 @@ class BusyError(UsageError):
 
 
 @contextmanager
-def open_aside(path: str | Path, *, replace: bool = True) -> Iterator[BinaryIO]:
+def open_aside(path: str | Path, *, replace: bool = True, ours: bool = False) -> Iterator[BinaryIO]:
     """A file to write to that takes its name when the block ends well and vanishes when it does not.
 
     Missing folders are made. Without `replace` a file that appears under the name in the meantime is kept. A
-    name that is a device or a pipe (/dev/stdout) is written to directly.
+    name that is a device or a pipe (/dev/stdout) is written to directly. A file that this command reads is
+    refused, unless it is `ours`, as in a cache.
     """
     target = _real(path)
-    _refuse_input(target, path)
+    if not ours:
+        _refuse_input(target, path)
     if os.path.isdir(target):  # which, unlike Path.is_dir, also answers for names that cannot be
         raise DataError([Problem(str(path), "is a folder, expected the name of a file", "name a file in it")])
     if os.path.exists(target) and not os.path.isfile(target):
         with saying_why(path), _open_device(target) as device:
             yield device
         return
-    with path_aside(path, replace=replace) as whole, whole.open("xb") as handle:
+    with path_aside(path, replace=replace, ours=ours) as whole, whole.open("xb") as handle:
         yield handle
         handle.flush()
 
@@ -124,15 +126,15 @@ def _name(whole: Path, target: Path, *, replace: bool) -> None:
         whole.replace(target)
 
 
-def write_text_aside(path: str | Path, text: str, *, replace: bool = True) -> None:
+def write_text_aside(path: str | Path, text: str, *, replace: bool = True, ours: bool = False) -> None:
     """Write a UTF-8 text file that is either whole or not there."""
-    with open_aside(path, replace=replace) as handle:
+    with open_aside(path, replace=replace, ours=ours) as handle:
         handle.write(text.encode("utf-8"))
 
 
-def write_json_aside(path: str | Path, value: object, *, replace: bool = True) -> None:
+def write_json_aside(path: str | Path, value: object, *, replace: bool = True, ours: bool = False) -> None:
     """Write a JSON file that is either whole or not there; NaN and infinities become null."""
-    write_text_aside(path, to_json(value, indent=2) + "\n", replace=replace)
+    write_text_aside(path, to_json(value, indent=2) + "\n", replace=replace, ours=ours)
 
 
 def to_json(value: object, *, indent: int | None = None) -> str:

@@ -74,7 +74,11 @@ def check_architecture(path: Path, document: Any, is_attention: Callable[[Any], 
 _OTHER_INPUTS = re.compile(
     "AUDIO|IMAGE|VIDEO|SPEECH|MULTIMODAL|VISUAL|CTC|BACKBONE|WAVEFORM|SPECTROGRAM|TIME_SERIES|RNNT|TDT|DOCUMENT"
 )
-_TEXT_TASKS = ("MASKED_LM", "TEXT_ENCODING", "CAUSAL_LM", "SEQUENCE_CLASSIFICATION")
+_TEXT_TASKS = ("MASKED_LM", "TEXT_ENCODING", "CAUSAL_LM", "SEQUENCE_CLASSIFICATION", "QUESTION_ANSWERING")
+# Read by translators and summarisers; of all that are listed with them, these read texts and nothing else.
+_TEXT_TO_TEXT = frozenset(
+    {"fsmt", "led", "longt5", "m2m_100", "nllb-moe", "pegasus_x", "switch_transformers"}
+)
 
 
 @cache
@@ -86,8 +90,9 @@ def _text_models() -> frozenset[str]:
         return set(getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES", ()))
 
     tasks = re.findall(r"MODEL_FOR_(\w+)_MAPPING_NAMES", " ".join(dir(modeling_auto)))
-    texts = set().union(*map(listed, _TEXT_TASKS))
-    return frozenset(texts.difference(*(listed(task) for task in tasks if _OTHER_INPUTS.search(task))))
+    texts = set().union(_TEXT_TO_TEXT, *map(listed, _TEXT_TASKS))
+    others = [listed(task) for task in tasks if _OTHER_INPUTS.search(task)]
+    return frozenset(texts.difference({"lxmert", "bros"}, *others))
 
 
 def _is_name(value: Any) -> bool:

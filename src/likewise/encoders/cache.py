@@ -238,7 +238,7 @@ class EmbeddingCache:
         if not self._held:
             try:
                 if not _is_about(self.folder / _ABOUT, self.width):
-                    write_json_aside(self.folder / _ABOUT, self._about)
+                    write_json_aside(self.folder / _ABOUT, self._about, ours=True)
                 write_shard(self.folder, keys, vectors)
                 return
             except UnwritableError as error:

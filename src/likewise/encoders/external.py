@@ -7,6 +7,7 @@ an encoder takes it; a model grown on it saves its layers, and asks for the func
 from __future__ import annotations
 
 import hashlib
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from sentence_transformers.base.modules import InputModule
 from torch import Tensor
 
 from likewise.errors import DataError, ModelError, Problem
-from likewise.files import note_input
+from likewise.files import note_input, refuse_endless
 
 # Texts → N×d numbers.
 TextFunction = Callable[[Sequence[str]], Any]
@@ -97,8 +98,27 @@ def is_external(encoder: SentenceTransformer) -> bool:
     return isinstance(encoder[0], ExternalTexts)
 
 
+# Texts of very different lengths are padded and shrink well; what shrinks more than that holds nothing.
+_MOST_GROWTH, _SLACK = 200, 2**26
+
+
+def _refuse_bomb(path: Path) -> None:
+    """Refuse a small file that would unpack to far more than vectors can be packed to."""
+    refuse_endless(path)
+    try:
+        with zipfile.ZipFile(path) as parts:
+            unpacked = sum(part.file_size for part in parts.infolist())
+            packed = path.stat().st_size
+    except (OSError, zipfile.BadZipFile):
+        return  # whoever reads it says why
+    if unpacked > _MOST_GROWTH * packed + _SLACK:
+        found = f"unpacks from {packed:,} to {unpacked:,} bytes, which vectors never do"
+        raise DataError([Problem(str(path), found, "save it again: np.savez(path, texts=…, vectors=…)")])
+
+
 def vectors_file(path: str | Path) -> TextFunction:
     """A function that looks texts up in an .npz with `texts` (N strings) and `vectors` (N×d)."""
+    _refuse_bomb(Path(path))
     try:
         with np.load(path, allow_pickle=False) as file:
             texts, vectors = file["texts"], np.asarray(file["vectors"], dtype=np.float32)

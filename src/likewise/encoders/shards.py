@@ -51,7 +51,7 @@ def write_shard(folder: Path, keys: Keys, vectors: Vectors) -> Path:
     raw = keys[order].view(np.uint8).reshape(len(keys), KEY)
     content = save({"keys": raw, "vectors": np.ascontiguousarray(vectors[order], dtype=np.float32)})
     path = folder / f"{hashlib.sha256(content).hexdigest()[:_CHECKSUM]}.safetensors"
-    with open_aside(path) as file:
+    with open_aside(path, ours=True) as file:
         file.write(content)
     return path
 
