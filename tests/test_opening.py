@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 import likewise
 from likewise.encoders.resolve import FETCHED, LEFT, fetch, local_folder, resolve
@@ -781,3 +781,35 @@ def test_opening_a_model_that_is_replaced_meanwhile_is_told(model, tmp_path, mon
     monkeypatch.setattr(pairs, "load_encoder", replaced)
     with pytest.raises(ModelError, match="was replaced while it was being loaded"):
         likewise.load(model, device="cpu")
+
+
+def test_opening_runs_no_template_of_a_folder(model):
+    way = {"method": "forward", "method_output_name": "last_hidden_state"}
+    (model / "chat_template.jinja").write_text("{{ 'x ' * 1500000000 }}", encoding="utf8")
+    edit(model / "sentence_bert_config.json", modality_config={"text": way, "message": way})
+    refused(model, "sentence_bert_config.json", "modality_config")
+
+
+def test_opening_refuses_a_tokenizer_that_does_not_know_the_unknown(model):
+    document = json.loads((model / "tokenizer.json").read_text(encoding="utf8"))
+    document["model"]["unk_token"] = "[NEVER]"
+    (model / "tokenizer.json").write_text(json.dumps(document), encoding="utf8")
+    refused(model, "tokenizer.json", "model")
+
+
+def test_opening_knows_steps_from_an_epsilon(model):
+    edit(model / "config.json", num_train_steps=10_000)
+    load_encoder(model, device="cpu")
+    edit(model / "config.json", layer_norm_eps=10)
+    refused(model, "config.json", "layer_norm_eps")
+
+
+def test_opening_refuses_a_tensor_that_stands_in_two_shards(model):
+    weights = load_file(model / "model.safetensors")
+    (model / "model.safetensors").unlink()
+    first = next(iter(weights))
+    save_file(weights, model / "a.safetensors", metadata={"format": "pt"})
+    save_file({first: torch.randn_like(weights[first])}, model / "b.safetensors", metadata={"format": "pt"})
+    names = {name: "a.safetensors" for name in weights if name != first} | {first: "b.safetensors"}
+    edit(model / "model.safetensors.index.json", metadata={}, weight_map=names)
+    refused(model, "stands in another file too")

@@ -6,6 +6,7 @@ tuples of as many texts as the model reads. An answer comes from a source:
     cosine    the plain cosine of two vectors, −1..1; whoever has vectors of texts can be asked for it
     head      a trained head, on the relation's own scale
     matcher   texts against labels that are texts
+    answer    what the model itself answers by: what `score` gives, and what one gets who names no source
 
 A model that is not asked for a source answers as it was trained to. If that is by a cosine that was fitted to
 a scale, the answer lies on that scale and is told as coming "from the cosine".
@@ -34,7 +35,7 @@ Rows = Sequence[tuple[str, ...]]
 # Told how many texts or rows were done since the last call.
 Progress = Callable[[int], None]
 
-COSINE, HEAD, MATCHER = "cosine", "head", "matcher"
+COSINE, HEAD, MATCHER, ANSWER = "cosine", "head", "matcher", "answer"
 
 
 @dataclass(frozen=True, slots=True)

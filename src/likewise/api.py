@@ -60,7 +60,7 @@ def evaluate(
     model: str | os.PathLike[str] | Answering = "default",
     suite: str | Path | Suite = "sts7",
     *,
-    source: str = "cosine",
+    source: str | None = None,
     aggregation: str = "all",
     metric: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
@@ -72,15 +72,17 @@ def evaluate(
 ) -> SuiteResult | CrosslingualResult:
     """Measure a model on a suite (`sts7`, or a FILE.toml of your own); the result carries its protocol.
 
-    `source` is where scores come from: the plain `cosine` of the vectors, or the model's `head`. A model
-    without vectors of pairs answers by its own source whatever is asked. `metric` is for tasks that name
-    none: if left out, their relation's own (spearman; accuracy for classes). The suite `crosslingual` is
+    `source` is where scores come from: the model's own `answer`, which `score` gives, the plain `cosine` of
+    the vectors, or its `head`. If it is left out, the suite's own: the cosine for sts7, the answer for most
+    others. A model without vectors of pairs answers by its own source whatever is asked. `metric` is for
+    tasks that name none: if left out, their relation's own (spearman; accuracy for classes). A task that the
+    model cannot answer, or that has no value, is left out with a note. The suite `crosslingual` is
     measured by `evaluate_crosslingual`, which takes none of these.
     """
     from likewise.evaluation.suites import CROSSLINGUAL, Suite, get_suite
 
-    for name, value in (("source", source), ("aggregation", aggregation)):
-        require_text(value, name, optional=False)
+    require_text(source, "source")
+    require_text(aggregation, "aggregation", optional=False)
     require_text(metric, "metric")
     _check_places(model, device, precision, data_dir)
     require_function(progress, "progress")
@@ -102,6 +104,7 @@ def evaluate(
         keep_predictions=keep_predictions,
         log=log,
         progress=progress,
+        tolerant=True,
     )
 
 

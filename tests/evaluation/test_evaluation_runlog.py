@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from likewise.disk import UnwritableError
 from likewise.errors import DataError
 from likewise.evaluation import Protocol, SuiteResult, Task, log_test_run, read_log, run_tasks
 from likewise.evaluation.runlog import log_path
@@ -126,3 +127,11 @@ def test_runlog_that_cannot_be_written_does_not_cost_the_result(
     assert code == 0, said
     assert (tmp_path / "out.json").is_file()
     assert caplog.text.count("this look at the test data is not logged: runs/likewise-test-runs.jsonl") == 1
+
+
+def test_runlog_adds_no_line_to_a_file_that_is_no_log(tmp_path: Path, result: SuiteResult) -> None:
+    data = tmp_path / "pairs.csv"
+    data.write_text("text_a,text_b\n", encoding="utf8")
+    with pytest.raises(UnwritableError, match="is no log of test runs"):
+        log_test_run(result, model="m", path=data)
+    assert data.read_text(encoding="utf8") == "text_a,text_b\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -324,10 +324,14 @@ class Model:
     names: list[str]
     texts: frozenset[int] = frozenset({2})
     reads_labels: bool = False
+    about: dict[str, object] = field(default_factory=dict)
 
     @property
     def relations(self):
-        return tuple(map(Relation, self.names))
+        labels = {"entailment": ("no", "yes"), "cola": ("no", "yes")}
+        return tuple(
+            Relation.classes(name, labels[name]) if name in labels else Relation(name) for name in self.names
+        )
 
     def sources(self, relation):
         return ("head", "cosine") if 2 in self.texts else ("head",)
@@ -448,3 +452,27 @@ def test_suite_default_metrics_are_the_relations_own() -> None:
     tasks = [Task("a", relation=graded), Task("b", relation=named), Task("c", relation=graded, metric="mae")]
     found = Suite("mine", (*tasks, Task("d", "sick", relation="entailment"))).with_default_metrics()
     assert [task.metric for task in found.tasks] == ["spearman", "pearson", "mae", "accuracy"]
+
+
+def test_suite_asks_for_the_answer_unless_it_names_the_cosine():
+    assert {name for name in SUITES if get_suite(name).source == "cosine"} == {"sts7", "language-pairs"}
+    taught, raw = Model(["relatedness"]), Model(["similarity"], about={"raw": True})
+    assert assign(get_suite("relations"), taught, "answer").source == "answer"
+    assert assign(get_suite("relations"), raw, "answer").source == "cosine"
+
+
+def test_suite_leaves_out_what_cannot_be_compared_and_says_why():
+    pair = Task("a", "stsb", relation=Relation("similarity"), metric="accuracy")
+    number = Task("b", "stsb", relation=Relation("similarity"), metric="spearman")
+    other = Task("c", "stsb", relation=Relation("topic"), metric="spearman")
+    found = assign(Suite("mine", (pair, number, other)), Model(["similarity"]), "answer")
+    assert [task.name for task in found.suite.tasks] == ["b"]
+    assert found.left_out == ("a", "c")
+    assert found.notes[0].startswith("a is left out: accuracy compares labels")
+    assert "it asks for 'topic', and the model answers similarity" in found.notes[1]
+    scale = Task("d", "stsb", relation=Relation("similarity"), metric="mae")
+    with pytest.raises(UsageError, match="a cosine has none: use --source answer"):
+        assign(Suite("mine", (scale,)), Model(["similarity"]), "cosine")
+    unnamed = Task("e", "stsb", relation=Relation("similarity"))
+    with pytest.raises(UsageError, match="a cosine has none"):
+        assign(Suite("mine", (unnamed,)), Model(["similarity"]), "cosine", "mae")

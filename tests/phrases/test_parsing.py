@@ -235,3 +235,18 @@ def test_phraser_finds_a_package_without_running_it(without_models, monkeypatch)
     for name in ("config.cfg", "meta.json"):
         (without_models / "spacy" / name).touch()
     assert parsing._find_model() == without_models / "spacy"
+
+
+@NEEDS_SPACY
+@pytest.mark.parametrize("content", [{"shims": [[b"a pickle"]]}, {"shims": []}, "no model"])
+def test_parsing_reads_no_pickle_of_a_pipeline(tmp_path, content):
+    import spacy
+    import srsly
+
+    nlp = spacy.blank("en")
+    nlp.to_disk(tmp_path / "pipeline")
+    (tmp_path / "pipeline" / "parser").mkdir()
+    (tmp_path / "pipeline" / "parser" / "model").write_bytes(srsly.msgpack_dumps(content))
+    harmless = isinstance(content, dict) and not content["shims"]
+    with pytest.raises(ModelError, match="has no parser" if harmless else "pickle"):
+        SpacyPhraser(tmp_path / "pipeline")

@@ -32,8 +32,13 @@ def evaluate(
         ),
     ] = "sts7",
     source: Annotated[
-        str, typer.Option("--source", help="Scores from the cosine or from the head.")
-    ] = "cosine",
+        str | None,
+        typer.Option(
+            "--source",
+            help="Where scores come from: the model's own answer, as score gives it, its cosine or its head. "
+            "Left out: the cosine for sts7 and language-pairs, the answer for other suites.",
+        ),
+    ] = None,
     aggregation: Annotated[
         str, typer.Option("--aggregation", help="Over subsets: all, mean or wmean.")
     ] = "all",
@@ -71,7 +76,7 @@ def evaluate(
     from likewise.evaluation.suites import CROSSLINGUAL, get_suite, suite_files
 
     chosen = suite if suite == CROSSLINGUAL else get_suite(suite)
-    Protocol(metric=metric or "spearman", aggregation=aggregation, source=source)  # type: ignore[arg-type]
+    Protocol(metric=metric or "spearman", aggregation=aggregation, source=source or "answer")  # type: ignore[arg-type]
     if output is not None:
         # The log of looks at test data is appended to by this very command.
         inputs = [*models, suite, *suite_files(suite, data_dir), log_path()]
@@ -81,11 +86,12 @@ def evaluate(
         raise UsageError("two of the models have the same name, so one report would replace the other")
     for file in reported:
         check_output_file(file, inputs=models, overwrite=overwrite, option="--report")
-    results: list[SuiteResult | CrosslingualResult] = []
-    for model in models:
+    results: dict[str, SuiteResult | CrosslingualResult] = {}
+    failed: dict[str, LikewiseError] = {}
+    for model in dict.fromkeys(models):
         with counting(f"evaluating {Path(model).name}", "texts", None) as advance:
             try:
-                found = api.evaluate(
+                results[model] = api.evaluate(
                     model,
                     chosen,
                     source=source,
@@ -96,19 +102,27 @@ def evaluate(
                     precision=precision,
                     progress=advance,
                 )
-            except LikewiseError:
-                # What was measured before is not lost.
-                if results:
-                    _show(models[: len(results)], results, as_json)
-                if len(models) > 1:
-                    note(f"{model} is not measured")
-                raise
-        results.append(found)
+            except LikewiseError as error:
+                # The others are measured all the same.
+                failed[model] = error
+                continue
         if report is not None:
-            _write_report(found, _report_folder(report, models, model))
-    if output is not None:
-        _write_result(output, _documents(models, results), replace=overwrite)
-    _show(models, results, as_json)
+            _write_report(results[model], _report_folder(report, models, model))
+    measured = list(results.values())
+    if output is not None and results:
+        _write_result(output, _documents(list(results), measured), replace=overwrite)
+    if results:
+        _show(list(results), measured, as_json)
+    _tell_failed(failed, len(models))
+
+
+def _tell_failed(failed: dict[str, LikewiseError], count: int) -> None:
+    """End with the error of the last model that could not be measured, the others named before it."""
+    if count > 1:
+        for model, error in failed.items():
+            note(f"{model} is not measured: {error}")
+    if failed:
+        raise list(failed.values())[-1]
 
 
 def _report_folder(report: Path, models: Sequence[str], model: str) -> Path:

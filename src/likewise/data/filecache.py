@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.disk import UnwritableError, path_aside, saying_why, sweep, to_json
+from likewise.errors import DataError, Problem
 from likewise.files import file_sha256
 
 CACHE_VARIABLE = "LIKEWISE_CACHE"
@@ -61,6 +62,9 @@ def content_digests(place: Path) -> dict[str, str]:
     return {file.relative_to(place).as_posix(): content_digest(file) for file in files_in(place)}
 
 
+_MOST_FILES = 10_000
+
+
 def files_in(place: Path) -> list[Path]:
     """The files of a folder and of all below it, in order; links are followed, a circle of them is not."""
     found: list[Path] = []
@@ -76,6 +80,9 @@ def files_in(place: Path) -> list[Path]:
                 waiting.append(path)
             elif path.is_file():
                 found.append(path)
+        if len(found) > _MOST_FILES:
+            problem = f"holds more than {_MOST_FILES:,} files, links followed"
+            raise DataError([Problem(str(place), problem, "remove links that lead out of the folder")])
     return sorted(found)
 
 

@@ -145,7 +145,11 @@ def _check_size(path: Path, key: str, value: Any) -> None:
         )
     if key in ("id2label", "label2id"):
         return
-    if key.endswith(("eps", "epsilon")) and isinstance(value, int | float) and not 0 <= value <= 1:
+    if (
+        (key == "eps" or key.endswith(("_eps", "epsilon")))
+        and isinstance(value, int | float)
+        and not 0 <= value <= 1
+    ):
         raise ModelError(f"{path}: {key} = {str(value)[:40]} is not between 0 and 1; {DAMAGED}")
     limit = next((limit for pattern, limit in _LIMITS if pattern.search(key)), 2**31)
     for number in _flat(value):

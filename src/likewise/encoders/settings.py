@@ -97,11 +97,14 @@ _CUTTING_KEYS: Rules = {
 
 
 def _reads_texts(value: Any) -> bool:
-    """Whether texts, plain or as messages of a chat, are read in the only way that gives states of words."""
+    """Whether plain texts are read in the only way that gives states of words.
+
+    Messages of a chat are not: the folder's template would be run on every text.
+    """
     way = {"method": "forward", "method_output_name": "last_hidden_state"}
     return (
         isinstance(value, dict)
-        and {"text"} <= set(value) <= {"text", "message"}
+        and set(value) == {"text"}
         and all(
             isinstance(one, dict) and {**one, "format": 0} == {**way, "format": 0} for one in value.values()
         )

@@ -59,7 +59,7 @@ def _added_token(value: Any) -> bool:
 
 
 # By how much the rewriting of a text before it is cut may make it longer, over all its steps.
-_MOST_GROWTH, _MOST_STEPS, _MOST_PREPENDED, _MOST_MAPPED = 256, 32, 64, 128
+_MOST_GROWTH, _MOST_STEPS, _MOST_PREPENDED = 256, 32, 64
 
 
 def _grows_little(value: Any) -> bool:
@@ -91,7 +91,7 @@ def _growth(step: dict[str, Any]) -> int:
     if kind == "Prepend":
         return 1 if len(str(step.get("prepend", ""))) <= _MOST_PREPENDED else _MOST_GROWTH + 1
     if kind == "Precompiled":
-        return 4 if _longest_mapped(step.get("precompiled_charsmap")) <= _MOST_MAPPED else _MOST_GROWTH + 1
+        return max(1, _longest_mapped(step.get("precompiled_charsmap")))
     return 1
 
 
@@ -102,6 +102,14 @@ def _longest_mapped(charsmap: Any) -> int:
     content = base64.b64decode(charsmap)
     trie = int.from_bytes(content[:4], "little")
     return max(map(len, content[4 + trie :].split(b"\0")))
+
+
+def _knows_unknown(value: Any) -> bool:
+    """Whether a model of pieces has the piece that it gives for words it does not know."""
+    if not isinstance(value, dict):
+        return False
+    unknown, pieces = value.get("unk_token"), value.get("vocab")
+    return not (isinstance(unknown, str) and isinstance(pieces, dict)) or unknown in pieces
 
 
 def _token(value: Any) -> bool:
@@ -178,5 +186,6 @@ def check_tokenizer(folder: Path) -> None:
     whole = {
         "added_tokens": or_null(list_of(_added_token)),
         **dict.fromkeys(("normalizer", "pre_tokenizer"), or_null(_grows_little)),
+        "model": _knows_unknown,
     }
     check_settings_file(folder / "tokenizer.json", whole, most=LARGE, others=anything)

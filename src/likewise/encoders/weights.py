@@ -205,7 +205,10 @@ def check_transformer(network: Any, folder: Path, files: Iterable[Path]) -> None
     check_finite(state, folder)
     held: Shapes = {}
     for file in files:
-        held |= read_header(file)
+        shapes = read_header(file)
+        if twice := sorted(set(shapes) & set(held)):
+            raise ModelError(f"{file}: the tensor {twice[0]} stands in another file too; {DAMAGED}")
+        held |= shapes
         check_types(file, network)
     _refuse_twice(network, held, folder)
     if not _plainly_the_same(network, state, held):

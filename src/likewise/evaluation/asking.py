@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.answering import COSINE, MATCHER, Answering, Progress
+from likewise.answering import ANSWER, COSINE, MATCHER, Answering, Progress
 from likewise.errors import UsageError
 from likewise.evaluation.metrics import get_metric
 from likewise.evaluation.protocol import Protocol
@@ -27,46 +27,62 @@ class Assigned:
     """The part of a suite that a model is asked, by which source, and for which of its relations.
 
     `asked` maps a task's own name for what it asks to the relation that answers it; where that is a Relation,
-    the model never saw its labels and reads them.
+    the model never saw its labels and reads them. `notes` say why tasks are left out.
     """
 
     suite: Suite
     left_out: tuple[str, ...]
     source: str
     asked: Mapping[str, str | Relation]
+    notes: tuple[str, ...] = ()
 
 
 def measure(
     answering: Answering,
     suite: Suite,
     *,
-    source: str = COSINE,
+    source: str | None = None,
     aggregation: str = "all",
     metric: str | None = None,
     data_dir: Path | None = None,
     keep_predictions: bool = False,
     progress: Progress | None = None,
+    tolerant: bool = False,
 ) -> SuiteResult:
-    """Measure a model on a suite; the result is filed under the source that answered."""
-    assigned = assign(suite, answering, source)
+    """Measure a model on a suite, by the source that the suite names unless another is asked for.
+
+    The result is filed under the source that answered. A `tolerant` run goes on past a task without a value.
+    """
+    assigned = assign(suite, answering, source or suite.source, metric)
     fallback = metric or ("accuracy" if assigned.source == MATCHER else "spearman")
     protocol = Protocol(metric=fallback, aggregation=aggregation, source=assigned.source)  # type: ignore[arg-type]
 
     def scorer(rows: list[tuple[str, ...]], names: list[str]) -> NDArray[Any]:
         return _answers(answering, assigned, rows, names, progress)
 
-    result = run_suite(assigned.suite, scorer, protocol=protocol, data_dir=data_dir, keep_predictions=True)
-    notes = () if assigned.source == COSINE else _unseen_labels(assigned, answering, result)
-    kept = result.predictions if keep_predictions else {}
-    return replace(result, left_out=assigned.left_out, notes=notes, predictions=kept)
+    result = run_suite(
+        assigned.suite,
+        scorer,
+        protocol=protocol,
+        data_dir=data_dir,
+        keep_predictions=True,
+        tolerant=tolerant,
+    )
+    unseen = () if assigned.source == COSINE else _unseen_labels(assigned, answering, result)
+    return replace(
+        result,
+        left_out=(*assigned.left_out, *result.left_out),
+        notes=(*assigned.notes, *result.notes, *unseen),
+        predictions=result.predictions if keep_predictions else {},
+    )
 
 
-def assign(suite: Suite, answering: Answering, source: str) -> Assigned:
+def assign(suite: Suite, answering: Answering, source: str, metric: str | None = None) -> Assigned:
     """Which tasks a model answers and how: by the relation's name, by its first relation, or by label texts.
 
     A suite that asks by name is asked only for what the model has a relation of; the cosine, only for
     numbers. Any other suite asks every model for its own relation. Tasks that cannot be answered are left
-    out.
+    out, with a note that says why.
     """
     read = [task for task in suite.tasks if task.texts in answering.texts]
     if not read:
@@ -77,17 +93,26 @@ def assign(suite: Suite, answering: Answering, source: str) -> Assigned:
     found = [(task, _relation_for(task, suite, answering, used)) for task in read]
     if answering.reads_labels and all(relation is None for _, relation in found):
         found = [(task, task.labels()) for task in read]
-    kept = {task.name: (task, relation) for task, relation in found if relation is not None}
+    kept: dict[str, tuple[Task, str | Relation]] = {}
+    notes = []
+    for task, relation in found:
+        why = None if relation is None else _misfit(task, relation, answering, used, metric)
+        if why is not None:
+            notes.append(f"{task.name} is left out: {why}")
+        elif relation is not None:
+            kept[task.name] = (task, relation)
     if not kept:
-        wanted = ", ".join(dict.fromkeys(task.asked for task in suite.tasks))
-        known = ", ".join(relation.name for relation in answering.relations)
-        raise UsageError(
-            f"suite {suite.name} asks for {wanted}; this model answers {known} of {_reads(answering)}"
-        )
+        raise UsageError(notes[0] if notes else _nothing_asked(suite, answering))
     others = tuple(task.name for task in suite.tasks if task.name not in kept)
     tasks = tuple(task for task, _ in kept.values())
     asked = {task.asked: relation for task, relation in kept.values()}
-    return Assigned(replace(suite, tasks=tasks), others, used, asked)
+    return Assigned(replace(suite, tasks=tasks), others, used, asked, tuple(notes))
+
+
+def _nothing_asked(suite: Suite, answering: Answering) -> str:
+    wanted = ", ".join(dict.fromkeys(task.asked for task in suite.tasks))
+    known = ", ".join(relation.name for relation in answering.relations)
+    return f"suite {suite.name} asks for {wanted}; this model answers {known} of {_reads(answering)}"
 
 
 def _reads(answering: Answering) -> str:
@@ -95,9 +120,14 @@ def _reads(answering: Answering) -> str:
 
 
 def answered_source(answering: Answering, source: str) -> str:
-    """The source that answers where this one is asked for: a model without pair vectors has its own."""
+    """The source that answers where this one is asked for: a model without pair vectors has its own.
+
+    An encoder that was taught nothing answers by its cosine.
+    """
     offered = [name for relation in answering.relations for name in answering.sources(relation.name)]
-    return source if COSINE in offered else (offered or [MATCHER])[0]
+    if COSINE not in offered:
+        return (offered or [MATCHER])[0]
+    return COSINE if source == ANSWER and answering.about.get("raw") else source
 
 
 def _relation_for(task: Task, suite: Suite, answering: Answering, source: str) -> str | None:
@@ -107,27 +137,44 @@ def _relation_for(task: Task, suite: Suite, answering: Answering, source: str) -
     known = [relation.name for relation in answering.relations]
     if task.asked in known:
         return task.asked
-    if suite.by_name or answering.reads_labels:
+    return None if suite.by_name or answering.reads_labels else known[0]
+
+
+def _misfit(
+    task: Task, relation: str | Relation, answering: Answering, source: str, metric: str | None
+) -> str | None:
+    """Why what a model would say cannot be compared with a task's gold; None if it can."""
+    named = metric if not task.metric else task.metric
+    measured = get_metric(named or task.default_metric or "spearman")
+    if source == COSINE:
+        if measured.compares_labels or measured.name in _RANKING:
+            return None
+        return (
+            f"{measured.name} compares numbers on the scale that people rated on, and a cosine has none: "
+            "use --source answer, or a correlation"
+        )
+    own = next((one for one in answering.relations if one.name == relation), None)
+    if own is None:
         return None
-    _refuse_other_name(task, known)
-    return known[0]
+    if isinstance(task.relation, Relation) and own.name != task.relation.name:
+        # Tasks on named corpora may have another name for the same thing (SICK's relatedness).
+        known = ", ".join(one.name for one in answering.relations)
+        return (
+            f"it asks for {task.relation.name!r}, and the model answers {known}; "
+            "correct the suite's relation, or use --source cosine"
+        )
+    if measured.compares_labels and not own.labels:
+        return f"{measured.name} compares labels, and the model answers {own.name} by a number"
+    if not measured.compares_labels and own.kind == "classes":
+        return f"{measured.name} compares numbers, and the model answers {own.name} by a label"
+    return None
+
+
+_RANKING = ("spearman", "pearson", "kendall")
 
 
 def _compares_numbers(task: Task) -> bool:
     return not task.metric or not get_metric(task.metric).compares_labels
-
-
-def _refuse_other_name(task: Task, known: list[str]) -> None:
-    """Refuse a relation that a user's own suite names and the model does not answer: likely a slip.
-
-    Tasks on named corpora may have another name for the same thing (SICK's relatedness).
-    """
-    if isinstance(task.relation, Relation):
-        raise UsageError(
-            f"task {task.name!r} asks for {task.relation.name!r}, "
-            f"the model's heads answer {', '.join(known)}; "
-            "correct the suite's relation, or use --source cosine"
-        )
 
 
 def _answers(
@@ -144,9 +191,8 @@ def _answers(
     answers = np.empty(len(rows), dtype=object)
     for relation in dict.fromkeys(wanted):
         mine = [row for row, asked in enumerate(wanted) if asked == relation]
-        found = answering.answer(
-            [rows[row] for row in mine], relation, source=assigned.source, progress=progress
-        )
+        source = None if assigned.source == ANSWER else assigned.source
+        found = answering.answer([rows[row] for row in mine], relation, source=source, progress=progress)
         answers[mine] = found.values
     return answers if any(isinstance(answer, str) for answer in answers) else answers.astype(np.float64)
 
@@ -155,7 +201,9 @@ def _unseen_labels(assigned: Assigned, answering: Answering, result: SuiteResult
     """A line for every task whose gold has labels that the model's relation does not."""
     known = {relation.name: relation.labels for relation in answering.relations if relation.labels}
     lines = []
-    for task, measured in zip(assigned.suite.tasks, result.tasks, strict=True):
+    tasks = {task.name: task for task in assigned.suite.tasks}
+    for measured in result.tasks:
+        task = tasks[measured.name]
         gold = result.predictions[measured.name].gold
         relation = assigned.asked[task.asked]
         if relation not in known or gold.dtype.kind not in "UO":

@@ -10,7 +10,7 @@ from likewise.errors import UsageError
 from likewise.evaluation.metrics import get_metric
 
 Aggregation = Literal["all", "mean", "wmean"]
-ScoreSource = Literal["cosine", "head", "matcher"]
+ScoreSource = Literal["answer", "cosine", "head", "matcher"]
 
 # The metric of a result whose tasks do not share one; each task names its own.
 BY_TASK = "by task"
@@ -48,7 +48,8 @@ class Protocol:
     def __str__(self) -> str:
         by_task = "metric by task (correlations and shares ×100)"
         metric = by_task if self.metric == BY_TASK else get_metric(self.metric).unit
-        return f"protocol: {metric}, {_AGGREGATIONS[self.aggregation]}, scores from {self.source}"
+        scores = "scores as the model answers" if self.source == "answer" else f"scores from {self.source}"
+        return f"protocol: {metric}, {_AGGREGATIONS[self.aggregation]}, {scores}"
 
     def measured_by(self, metrics: Iterable[str]) -> Protocol:
         """The protocol beside a result whose tasks were measured by these metrics, one or more."""

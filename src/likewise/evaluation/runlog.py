@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from likewise.disk import UnwritableError, make_folder
 from likewise.errors import DataError, Problem
+from likewise.files import find_input
 
 LOG_VARIABLE = "LIKEWISE_TEST_LOG"
 DEFAULT_LOG = Path("runs") / "likewise-test-runs.jsonl"
@@ -30,6 +31,26 @@ class LoggedResult(Protocol):
 def log_path(path: str | Path | None = None) -> Path:
     """The log file: the one named, the one in LIKEWISE_TEST_LOG, or runs/likewise-test-runs.jsonl."""
     return Path(path or os.environ.get(LOG_VARIABLE) or DEFAULT_LOG)
+
+
+def _refuse_others(target: Path) -> None:
+    """Refuse to add a line to a file that is read, or that is no log of ours."""
+    if find_input(target) is None and _is_log(target):
+        return
+    remedy = f"name another file in {LOG_VARIABLE}"
+    raise UnwritableError([Problem(str(target), "is no log of test runs, so no line is added to it", remedy)])
+
+
+def _is_log(target: Path) -> bool:
+    """Whether a file begins as a log does, or is not there yet; a device takes whatever it is given."""
+    if not target.is_file():
+        return True
+    with target.open("rb") as file:
+        start = file.read(len(_BEGINS))
+    return not start or start == _BEGINS
+
+
+_BEGINS = b'{"date": "'
 
 
 def log_test_run(
@@ -56,6 +77,7 @@ def log_test_run(
     data = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode()
     try:
         make_folder(target.parent)
+        _refuse_others(target)
         _append(target, data)
     except OSError as error:
         problem = Problem(

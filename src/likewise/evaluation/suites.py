@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.answering import ANSWER, COSINE
 from likewise.errors import EvaluationError, UsageError
 from likewise.evaluation.overlap import AuditReport
 from likewise.evaluation.protocol import Protocol
@@ -31,11 +32,13 @@ class Suite:
     """A named list of tasks.
 
     `by_name`: heads answer the relation of their own name alone. Tasks a model cannot answer are left out.
+    `source` is where scores come from unless somebody asks for another.
     """
 
     name: str
     tasks: tuple[Task, ...]
     by_name: bool = False
+    source: str = ANSWER
 
     def __post_init__(self) -> None:
         names = [task.name for task in self.tasks]
@@ -86,6 +89,7 @@ SUITES: dict[str, Suite] = {
             Task("STS-B", "stsb"),
             Task("SICK-R", "sick", relation="relatedness"),
         ),
+        source=COSINE,
     ),
     "relations": Suite(
         "relations",
@@ -110,6 +114,7 @@ LANGUAGE_PAIRS = (
 SUITES["language-pairs"] = Suite(
     "language-pairs",
     tuple(Task(pair, "stsb_multi_mt", f"{pair}_test", metric="pearson") for pair in LANGUAGE_PAIRS),
+    source=COSINE,
 )
 
 
@@ -193,8 +198,12 @@ def run_suite(
     data_dir: Path | str | None = None,
     keep_predictions: bool = False,
     audit: AuditReport | None = None,
+    tolerant: bool = False,
 ) -> SuiteResult:
-    """Measure a scorer on all tasks of a suite; `score` is called once, with the pairs of all tasks."""
+    """Measure a scorer on all tasks of a suite; `score` is called once, with the pairs of all tasks.
+
+    A `tolerant` run notes a task that has no value, such as a correlation of constants, and goes on.
+    """
     suite = suite if isinstance(suite, Suite) else get_suite(suite)
     loaded = [(task, load_task(task, data_dir=data_dir)) for task in suite.tasks]
     return run_tasks(
@@ -204,6 +213,7 @@ def run_suite(
         protocol=protocol,
         keep_predictions=keep_predictions,
         audit=audit,
+        tolerant=tolerant,
     )
 
 
@@ -215,6 +225,7 @@ def run_tasks(
     protocol: Protocol,
     keep_predictions: bool = False,
     audit: AuditReport | None = None,
+    tolerant: bool = False,
 ) -> SuiteResult:
     """The same for records already in memory, such as the clean dev rows during training."""
     parts = [TaskRows(task, records, protocol) for task, records in tasks]
@@ -226,15 +237,23 @@ def run_tasks(
         raise EvaluationError(
             f"the scorer gave shape {scores.shape} for {len(pairs)} pairs: expected one score each"
         )
-    results, kept, measured, start = [], {}, [], 0
+    results, kept, measured, start, failed = [], {}, [], 0, {}
     for part in parts:
         predicted = scores[start : start + len(part.records)]
         start += len(part.records)
-        found = part.measured(predicted)
+        try:
+            found = part.measured(predicted)
+        except EvaluationError as error:
+            if not tolerant:
+                raise
+            failed[part.task.name] = error
+            continue
         results.append(part.shown(found))
         measured.append(found.estimate)
         numbers, compared = tuple(texts[start - len(part.records) : start]), part.comparable(predicted)
         kept[part.task.name] = Predictions(part.gold, predicted, part.subsets, numbers, compared)
+    if failed and not results:
+        raise next(iter(failed.values()))
     note = audit.note() if audit else NOT_AUDITED
     used = protocol.measured_by(result.metric for result in results)
     return SuiteResult(
@@ -243,5 +262,7 @@ def run_tasks(
         tuple(results),
         note,
         kept if keep_predictions else {},
+        left_out=tuple(failed),
+        notes=tuple(f"not measured: {error}" for error in failed.values()),
         average_interval=average_interval(measured, texts),
     )

@@ -202,7 +202,8 @@ def start_digests(place: Path) -> dict[str, str]:
     return {
         name: digest
         for name, digest in found.items()
-        if not name.endswith((".md", ".png", ".svg", ".jpg")) and not name.startswith(".git")
+        if not name.endswith((".md", ".png", ".svg", ".jpg"))
+        and not name.startswith((".git", ".ipynb_checkpoints"))
     }
 
 

@@ -16,6 +16,7 @@ from likewise.data.links import LinkedPair, read_links, write_links
 from likewise.data.paraphrases import read_paraphrases
 from likewise.data.splits import FEWEST_TO_SPLIT, split_rows
 from likewise.encoders.cache import identify
+from likewise.encoders.resolve import resolve
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError
 from likewise.kinds.base import (
@@ -30,12 +31,14 @@ from likewise.kinds.base import (
     run_options,
     stage_report,
 )
+from likewise.kinds.building import start_digests
 from likewise.kinds.context import RunContext
 from likewise.kinds.inject_steps import PhraseRows, fitting, phrase_accuracy, phrase_batches
 from likewise.kinds.leaks import SideFilter
 from likewise.kinds.reading import records_print, texts_print
 from likewise.methods.paraphrase import InjectionModel
 from likewise.phrases.joined import Joiner
+from likewise.phrases.parsing import pipeline_print
 from likewise.records import Record
 from likewise.schema.inject import InjectStage
 from likewise.training.state import FitEvent
@@ -73,6 +76,8 @@ class InjectRunner(Runner[InjectStage]):
             raise DataError("no paraphrase is left: check the files and the leak filter's report")
         texts = [(one.text_a, one.text_b) for one in found]
         prints = {"train": records_print([]), "paraphrases": texts_print(texts)}
+        if not all(pair.aligned for pair in found):
+            prints |= {"aligner": _aligner_print(stage.aligner), "phrases": pipeline_print(stage.phraser)}
         return StageData(tuple(found), (), notes, prints, lambda: _texts(found))
 
     def start(self, job: Job[InjectStage], data: StageData, former: Carried) -> Carried:
@@ -192,6 +197,11 @@ def _split(
     }
 
 
+def _aligner_print(name: str) -> str:
+    """What the files of the aligning encoder hold; its name if it lies on the hub."""
+    return content_key(start_digests(Path(resolve(name))), length=16)
+
+
 def _enough(held: int, pairs: int, share: float) -> None:
     """Refuse to select by a handful of pairs."""
     if held < FEWEST_TO_SPLIT:
@@ -210,7 +220,7 @@ def _linked(stage: InjectStage, pairs: Sequence[LinkedPair], context: RunContext
 
     encoder = load_encoder(stage.aligner, device=context.device)
     spans = phraser(stage.phraser, context.tell)
-    key = _key(pairs, identify(encoder).fingerprint, spans.name)
+    key = _key(pairs, identify(encoder).fingerprint, f"{spans.name} {pipeline_print(stage.phraser)}")
     kept = _kept_links(key, len(pairs), context)
     if kept is not None:
         return kept

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from likewise.data.filecache import content_digests, content_key
 from likewise.data.links import Span
 from likewise.encoders.resolve import local_model
 from likewise.errors import DataError, ModelError, Problem, UsageError
-from likewise.files import is_there
+from likewise.files import is_there, note_input, refuse_endless
 from likewise.phrases.chunking import RuleChunker
 from likewise.phrases.spans import Phraser, Phrases, uncrossed
 
@@ -84,6 +85,13 @@ def phraser(name: str = "auto", tell: Callable[[str], None] | None = None) -> Ph
     return RuleChunker()
 
 
+def pipeline_print(name: str) -> str:
+    """What the pipeline holds that a phraser's name leads to; nothing where phrases are found by rules."""
+    if name == "rules" or (name == "auto" and (not _has_spacy() or _find_model() is None)):
+        return ""
+    return content_key(content_digests(_folder("spacy" if name == "auto" else name)), length=16)
+
+
 def _has_spacy() -> bool:
     try:
         return importlib.util.find_spec("spacy") is not None
@@ -139,10 +147,33 @@ def _folder(name: str) -> Path:
     return found
 
 
+def _refuse_pickles(folder: Path) -> None:
+    """Refuse a pipeline with layers of PyTorch: their weights are pickles, which can run code.
+
+    Pipelines that were installed as packages are programs anyhow, and are not looked at.
+    """
+    import srsly
+
+    if "site-packages" in folder.parts:
+        return
+    for file in folder.glob("*/model"):
+        refuse_endless(file)
+        try:
+            layers = srsly.msgpack_loads(file.read_bytes())
+        except (ValueError, TypeError, OSError, RecursionError) as error:
+            raise ModelError(f"{file}: cannot be read ({error}); {REMEDY}") from error
+        if not isinstance(layers, dict) or any(layers.get("shims") or ()):
+            raise ModelError(
+                f"{file}: holds a layer of PyTorch, whose weights are a pickle, which can run code; {REMEDY}"
+            )
+
+
 def _load(folder: Path) -> Language:
     try:
         import spacy
 
+        note_input(folder)
+        _refuse_pickles(folder)
         nlp = spacy.load(folder, exclude=list(_UNUSED))
     except ImportError as error:
         raise UsageError(f"spaCy cannot be imported ({error}); {REMEDY}, or ask for 'rules'") from error

@@ -107,7 +107,9 @@ class EncoderSpec(Part):
     normalise: bool = Field(
         default=True, description="keep the checkpoint's own Normalize module, if it has one"
     )
-    prompt: str = Field(default="", description="put before every text, such as E5's 'query: '")
+    prompt: str = Field(
+        default="", max_length=10_000, description="put before every text, such as E5's 'query: '"
+    )
 
     @field_validator("name", "vectors")
     @classmethod
