@@ -522,3 +522,12 @@ def test_evaluate_writes_over_no_file_behind_a_link_of_its_model(
         assert done.returncode == 2
         assert "is read" in done.stderr
     assert tree(store) == before
+
+
+@pytest.mark.parametrize("root", ["/", "//"])
+def test_train_writes_no_model_to_the_root(likewise, tmp_path, tiny_encoder, root):
+    (tmp_path / "pairs.csv").write_text(ROWS, encoding="utf8")
+    command = ("train", tmp_path / "pairs.csv", "--encoder", tiny_encoder, "--device", "cpu")
+    done = likewise(*command, "--output", root, "--overwrite")
+    assert done.returncode == 2
+    assert "root of all folders" in done.stderr
