@@ -632,3 +632,16 @@ def test_odd_texts_are_taught_or_left_without_phrases(encoder, joiner, a):
             assert (text.phrases >= 0).all()
             assert (text.phrases[:, 1] <= len(text.ids)).all()
             assert (text.phrases[:, 0] < text.phrases[:, 1]).all()
+
+
+def test_a_model_that_aligns_is_an_input_and_counts_in_a_cell(tmp_path, tiny_encoder):
+    from likewise.recipes.contents import recipe_files
+    from likewise.schema.recipe import parse_recipe
+
+    document = {
+        "name": "x",
+        "encoder": "default",
+        "stage": [{"kind": "inject", "data": [{"source": "p.csv"}], "aligner": str(tiny_encoder)}],
+    }
+    found = recipe_files(parse_recipe(document, "x"))
+    assert tiny_encoder / "model.safetensors" in found[f"the model {tiny_encoder}"]

@@ -792,6 +792,9 @@ def test_opening_runs_no_template_of_a_folder(model):
 
 def test_opening_refuses_a_tokenizer_that_does_not_know_the_unknown(model):
     document = json.loads((model / "tokenizer.json").read_text(encoding="utf8"))
+    changed = {**document, "model": {**document["model"], "dropout": 0.5}}
+    (model / "tokenizer.json").write_text(json.dumps(changed), encoding="utf8")
+    refused(model, "tokenizer.json", "model")
     document["model"]["unk_token"] = "[NEVER]"
     (model / "tokenizer.json").write_text(json.dumps(document), encoding="utf8")
     refused(model, "tokenizer.json", "model")

@@ -531,3 +531,19 @@ def test_train_writes_no_model_to_the_root(likewise, tmp_path, tiny_encoder, roo
     done = likewise(*command, "--output", root, "--overwrite")
     assert done.returncode == 2
     assert "root of all folders" in done.stderr
+
+
+def test_train_in_python_replaces_no_model_that_its_encoder_leads_to(tmp_path, tiny_encoder, tiny_pairs):
+    few = {"overrides": {"stage.0.max_steps": 1}, "relations": ["similarity:0..5"], "device": "cpu"}
+    train(str(tiny_pairs), tmp_path / "m", encoder=tiny_encoder, **few)
+    encoder = tmp_path / "linked"
+    shutil.copytree(tiny_encoder, encoder)
+    (encoder / "0_T").symlink_to(tmp_path / "m")
+    modules = json.loads((encoder / "modules.json").read_text())
+    modules[0]["path"] = "0_T"
+    (encoder / "modules.json").write_text(json.dumps(modules))
+    before = tree(tmp_path / "m")
+    with pytest.raises(UsageError, match="is read"):
+        train(str(tiny_pairs), tmp_path / "m", encoder=encoder, overwrite=True, **few)
+    assert tree(tmp_path / "m") == before
+    train(str(tiny_pairs), tmp_path / "m", encoder=tiny_encoder, overwrite=True, **few)

@@ -24,7 +24,7 @@ from likewise.arguments import (
 from likewise.data.own import OwnTable, open_own_table
 from likewise.disk import UnwritableError
 from likewise.errors import UsageError
-from likewise.files import is_there
+from likewise.files import is_there, remembering_inputs
 from likewise.folders import is_raw
 from likewise.kinds.context import RunContext
 from likewise.predict import Answerer, Scores, load, load_classifier
@@ -251,7 +251,8 @@ class Training:
     def run(self, output: Path | None, *, resume: bool = False, overwrite: bool = False) -> RunReport:
         """Train, and leave the model in a folder, or in memory alone."""
         _check_output(output)
-        return run_recipe(self.recipe, output, context=self.context, resume=resume, overwrite=overwrite)
+        with remembering_inputs():
+            return run_recipe(self.recipe, output, context=self.context, resume=resume, overwrite=overwrite)
 
 
 def prepare_training(
@@ -449,14 +450,15 @@ def update(
         emit=emit,
     )
     source = None if data is None else os.fspath(data)
-    return update_model(
-        os.fspath(model),
-        Addition(task, source, text, text_a, text_b, column, labels, describe, scale),
-        Path(output),
-        mode=mode,
-        context=context,
-        rehearse=rehearse,
-        overrides=overrides,
-        resume=resume,
-        overwrite=overwrite,
-    )
+    with remembering_inputs():
+        return update_model(
+            os.fspath(model),
+            Addition(task, source, text, text_a, text_b, column, labels, describe, scale),
+            Path(output),
+            mode=mode,
+            context=context,
+            rehearse=rehearse,
+            overrides=overrides,
+            resume=resume,
+            overwrite=overwrite,
+        )

@@ -76,9 +76,13 @@ _inputs: dict[str, tuple[int, int]] | None = None
 
 @contextmanager
 def remembering_inputs() -> Iterator[None]:
-    """Take down every file and model folder that is read inside the block, so that none is written over."""
+    """Take down every file and model folder that is read inside the block, so that none is written over.
+
+    A block inside another one adds to what that one remembers.
+    """
     global _inputs
-    before, _inputs = _inputs, {}
+    before = _inputs
+    _inputs = {} if before is None else before
     try:
         yield
     finally:

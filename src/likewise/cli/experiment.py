@@ -10,7 +10,7 @@ import typer
 from likewise.cli import options
 from likewise.cli.console import counting, note, out, quiet_libraries
 from likewise.errors import UsageError
-from likewise.outputs import check_output_file, check_outside_inputs
+from likewise.outputs import check_output_file
 
 
 def experiment(
@@ -53,7 +53,6 @@ def experiment(
     inputs = [*files, *read_inputs(files, data_dir)]
     if output.exists() and not output.is_dir():
         raise UsageError(f"--output {output} is a file: cells get a folder; name another one")
-    check_outside_inputs(output, inputs)
     written = _written(files, summary, report)
     for path in written:
         check_output_file(path, inputs=inputs, overwrite=overwrite, option="--summary or --report")

@@ -18,6 +18,7 @@ from likewise.experiments.plan import ExperimentPlan
 from likewise.experiments.runner import CellRunner
 from likewise.experiments.schema import read_experiment
 from likewise.experiments.summary import ExperimentResult
+from likewise.outputs import check_outside_inputs
 
 
 def experiment(file: str | Path, output: str | Path | None = None, **options: Any) -> ExperimentResult:
@@ -57,6 +58,7 @@ def run_experiments(
     require_function(progress, "progress")
     require_function(tell, "tell", optional=False)
     folder = Path(output) if output is not None else Path("runs") / "cells"
+    check_outside_inputs(folder, read_inputs(files, data_dir))
     with saying_why(folder):
         make_folder(folder)
     where = None if data_dir is None else str(data_dir)

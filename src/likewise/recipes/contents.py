@@ -6,6 +6,7 @@ folder, or the corpora of a suite. Hashes are of content: size and time may be t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -27,7 +28,18 @@ def recipe_files(recipe: Recipe, data_dir: Folder = None) -> Files:
     found = source_files(names, data_dir)
     if encoder := encoder_files(recipe.encoder):
         found["the encoder"] = encoder
+    for name in dict.fromkeys(name for stage in recipe.stage for name in stage.models()):
+        if files := _model_files(name):
+            found[f"the model {name}"] = files
     return found
+
+
+def _model_files(name: str) -> list[Path]:
+    """The files of a model that a stage reads; none if it is no folder here."""
+    try:
+        return _files_at(Path(name) if os.path.isdir(name) else Path(resolve(name)))
+    except LikewiseError:
+        return []  # whoever opens it says why
 
 
 def source_files(names: Iterable[str], data_dir: Folder = None) -> Files:

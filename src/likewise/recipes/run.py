@@ -71,7 +71,8 @@ def run_recipe(
         if ranks.is_first():
             remove_run(run_folder(Path(output)))
         ranks.wait()
-    inputs = [recipe.encoder.name, recipe.encoder.vectors, *sources_of(recipe), *context.inputs]
+    models = [name for stage in recipe.stage for name in stage.models()]
+    inputs = [recipe.encoder.name, recipe.encoder.vectors, *models, *sources_of(recipe), *context.inputs]
     folder, work = run_folders(Path(output), inputs=inputs, resume=resume, overwrite=overwrite)
     return _run_in(jobs, folder, work, resume=resume, overwrite=overwrite)
 

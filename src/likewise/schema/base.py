@@ -124,6 +124,10 @@ class Stage(Part):
         """Whether which rows it reads depends on the recipe's seed."""
         return True
 
+    def models(self) -> Iterator[str]:
+        """Models that it reads beside the recipe's encoder, by name or folder."""
+        return iter(())
+
     def sources(self) -> Iterator[str]:
         """The files and corpora that its rows come from, dev and evaluation sets among them."""
         return iter(())

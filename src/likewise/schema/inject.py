@@ -99,6 +99,11 @@ class InjectStage(OptimisedStage, FilteredStage):
         """The share of pairs that nothing is learnt from."""
         return self.dev_share + self.test_share
 
+    def models(self) -> Iterator[str]:
+        """What aligns pairs, and what finds their phrases."""
+        yield self.aligner
+        yield self.phraser
+
     def sources(self) -> Iterator[str]:
         """Paraphrases and evaluation sets."""
         yield from (spec.source for spec in self.data)
