@@ -238,15 +238,26 @@ def test_phraser_finds_a_package_without_running_it(without_models, monkeypatch)
 
 
 @NEEDS_SPACY
-@pytest.mark.parametrize("content", [{"shims": [[b"a pickle"]]}, {"shims": []}, "no model"])
-def test_parsing_reads_no_pickle_of_a_pipeline(tmp_path, content):
+@pytest.mark.parametrize("place", ["pipeline", "lib/site-packages/pipeline"])
+def test_parsing_reads_no_pickle_of_a_pipeline(tmp_path, place, monkeypatch):
+    """Whatever leads to a layer of PyTorch, its weights are not opened; afterwards all is as before."""
     import spacy
-    import srsly
+    import torch
+    from thinc.api import PyTorchWrapper
+    from thinc.shims.pytorch import PyTorchShim
 
-    nlp = spacy.blank("en")
-    nlp.to_disk(tmp_path / "pipeline")
-    (tmp_path / "pipeline" / "parser").mkdir()
-    (tmp_path / "pipeline" / "parser" / "model").write_bytes(srsly.msgpack_dumps(content))
-    harmless = isinstance(content, dict) and not content["shims"]
-    with pytest.raises(ModelError, match="has no parser" if harmless else "pickle"):
-        SpacyPhraser(tmp_path / "pipeline")
+    layer = PyTorchWrapper(torch.nn.Linear(2, 2)).initialize()
+    content, opened = layer.to_bytes(), []
+    monkeypatch.setattr(torch, "load", lambda *given, **options: opened.append(given))
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    spacy.blank("en").to_disk(tmp_path / place)
+
+    def load(folder, **options):
+        PyTorchWrapper(torch.nn.Linear(2, 2)).from_bytes(content)
+
+    monkeypatch.setattr(spacy, "load", load)
+    before = PyTorchShim.from_bytes
+    with pytest.raises(ModelError, match="whose weights are a pickle"):
+        SpacyPhraser(tmp_path / place)
+    assert opened == []
+    assert PyTorchShim.from_bytes is before

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from likewise.errors import ModelError
+
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
@@ -44,7 +46,16 @@ class TextFeatures:
         self._pad = {"input_ids": self._pad_id(sample)}
 
     def _preprocess(self, texts: Sequence[str]) -> dict[str, Any]:
-        return dict(self._encoder.preprocess(list(texts), prompt=self._prompt))
+        try:
+            return dict(self._encoder.preprocess(list(texts), prompt=self._prompt))
+        except Exception as error:
+            if type(error) is not Exception:
+                raise
+            # The tokenizers library has no class of its own for what its models cannot do.
+            found = " ".join(str(error).split())[:200]
+            raise ModelError(
+                f"the model's tokenizer failed on a text ({found}); use another model"
+            ) from error
 
     def _pad_id(self, sample: dict[str, Any]) -> int:
         if "attention_mask" not in sample:

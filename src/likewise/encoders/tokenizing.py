@@ -13,6 +13,7 @@ from likewise.encoders.rules import (
     Rules,
     among,
     anything,
+    check_keys,
     check_settings_file,
     empty,
     length,
@@ -190,4 +191,10 @@ def check_tokenizer(folder: Path) -> None:
         **dict.fromkeys(("normalizer", "pre_tokenizer"), or_null(_grows_little)),
         "model": _knows_unknown,
     }
-    check_settings_file(folder / "tokenizer.json", whole, most=LARGE, others=anything)
+    path = folder / "tokenizer.json"
+    document = read_if_there(path, most=LARGE)
+    if document is not None:
+        check_keys(document, whole, path, others=anything)
+        steps = [part for name in ("normalizer", "pre_tokenizer") if (part := document.get(name))]
+        if not _grows_little({"normalizers": steps}):
+            raise ModelError(f"{path}: normalizer and pre_tokenizer make texts far longer; {DAMAGED}")

@@ -12,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from likewise.data.filecache import content_digests, content_key
 from likewise.data.links import Span
 from likewise.encoders.resolve import local_model
-from likewise.errors import DataError, ModelError, Problem, UsageError
-from likewise.files import is_there, note_input, refuse_endless
+from likewise.errors import DataError, LikewiseError, ModelError, Problem, UsageError
+from likewise.files import is_there, note_input
 from likewise.phrases.chunking import RuleChunker
 from likewise.phrases.spans import Phraser, Phrases, uncrossed
 
@@ -47,7 +48,9 @@ class SpacyPhraser:
 
     def __init__(self, path_or_name: str | os.PathLike[str]) -> None:
         """Load the pipeline without what phrases do not need."""
-        self._nlp = _load(_folder(os.fspath(path_or_name)))
+        folder = _folder(os.fspath(path_or_name))
+        installed = folder in map(_package, {os.fspath(path_or_name), *PACKAGES})
+        self._nlp = _load(folder, installed=installed)
         meta = self._nlp.meta
         self.name = f"spaCy {meta['lang']}_{meta['name']} {meta['version']}"
 
@@ -147,38 +150,49 @@ def _folder(name: str) -> Path:
     return found
 
 
-def _refuse_pickles(folder: Path) -> None:
-    """Refuse a pipeline with layers of PyTorch: their weights are pickles, which can run code.
+@contextmanager
+def _without_pickles(folder: Path) -> Iterator[None]:
+    """Refuse layers of PyTorch and other frameworks while a pipeline is loaded: their weights are pickles.
 
-    Pipelines that were installed as packages are programs anyhow, and are not looked at.
+    By whatever way a folder leads to one, its weights pass through a shim. Pipelines that were installed as
+    packages are programs anyhow.
     """
-    import srsly
+    from thinc.shims.shim import Shim
 
-    if "site-packages" in folder.parts:
-        return
-    for file in folder.glob("*/model"):
-        refuse_endless(file)
-        try:
-            layers = srsly.msgpack_loads(file.read_bytes())
-        except (ValueError, TypeError, OSError, RecursionError) as error:
-            raise ModelError(f"{file}: cannot be read ({error}); {REMEDY}") from error
-        if not isinstance(layers, dict) or any(layers.get("shims") or ()):
-            raise ModelError(
-                f"{file}: holds a layer of PyTorch, whose weights are a pickle, which can run code; {REMEDY}"
-            )
+    def refuse(self: Any, *given: Any, **options: Any) -> Any:
+        raise ModelError(
+            f"{folder}: holds a layer of PyTorch, whose weights are a pickle, which can run code; {REMEDY}"
+        )
+
+    kinds, waiting = [], [Shim]
+    while waiting:
+        kind = waiting.pop()
+        kinds.append(kind)
+        waiting += kind.__subclasses__()
+    own = [(kind, name) for kind in kinds for name in ("from_bytes", "from_disk") if name in vars(kind)]
+    before = [getattr(kind, name) for kind, name in own]
+    for kind, name in own:
+        setattr(kind, name, refuse)
+    try:
+        yield
+    finally:
+        for (kind, name), method in zip(own, before, strict=True):
+            setattr(kind, name, method)
 
 
-def _load(folder: Path) -> Language:
+def _load(folder: Path, *, installed: bool) -> Language:
     try:
         import spacy
 
         note_input(folder)
-        _refuse_pickles(folder)
-        nlp = spacy.load(folder, exclude=list(_UNUSED))
+        with nullcontext() if installed else _without_pickles(folder):
+            nlp = spacy.load(folder, exclude=list(_UNUSED))
     except ImportError as error:
         raise UsageError(f"spaCy cannot be imported ({error}); {REMEDY}, or ask for 'rules'") from error
-    except (OSError, ValueError, KeyError) as error:
-        said = str(error).strip().partition("\n")[0]
+    except LikewiseError:
+        raise
+    except Exception as error:
+        said = str(error).strip().partition("\n")[0][:300]
         raise ModelError(f"{folder}: spaCy cannot load it ({said}); {REMEDY}") from error
     if "parser" not in nlp.pipe_names:
         raise ModelError(f"{folder}: the pipeline has no parser; {REMEDY}")
