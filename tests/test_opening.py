@@ -816,3 +816,12 @@ def test_opening_refuses_a_tensor_that_stands_in_two_shards(model):
     names = {name: "a.safetensors" for name in weights if name != first} | {first: "b.safetensors"}
     edit(model / "model.safetensors.index.json", metadata={}, weight_map=names)
     refused(model, "stands in another file too")
+
+
+def test_opening_refuses_modules_in_hidden_folders(tmp_path):
+    folder = Path(shutil.copytree(MODELS / "multilingual", tmp_path / "m"))
+    modules = json.loads((folder / "modules.json").read_text(encoding="utf8"))
+    (folder / modules[2]["path"]).rename(folder / ".git_Dense")
+    modules[2]["path"] = ".git_Dense"
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf8")
+    refused(folder, "modules.json", "is hidden")

@@ -102,6 +102,8 @@ def _inside(path: str, listed: Path) -> PurePosixPath:
     windows = PureWindowsPath(path)
     if windows.anchor or path.startswith("~") or ".." in windows.parts or "\0" in path:
         raise ModelError(f"{listed}: the path {path!r} leads out of the folder; a module lies inside it")
+    if any(part.startswith(".") for part in windows.parts):
+        raise ModelError(f"{listed}: the path {path!r} is hidden; name the module's folder without a dot")
     return PurePosixPath(path)
 
 

@@ -196,14 +196,17 @@ def start_of(spec: EncoderSpec, context: RunContext) -> dict[str, str]:
     return {"the encoder function": ExternalTexts(context.encoder, "function").print}
 
 
+# Of a folder under version control or opened in a notebook; no module can lie in a hidden folder.
+_BESIDE = frozenset({".git", ".gitattributes", ".gitignore", ".ipynb_checkpoints"})
+
+
 def start_digests(place: Path) -> dict[str, str]:
     """What the files of an encoder hold; notes and pictures, which no loader reads, are left out."""
     found = content_digests(place)
     return {
         name: digest
         for name, digest in found.items()
-        if not name.endswith((".md", ".png", ".svg", ".jpg"))
-        and not name.startswith((".git", ".ipynb_checkpoints"))
+        if not name.endswith((".md", ".png", ".svg", ".jpg")) and name.split("/")[0] not in _BESIDE
     }
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from likewise.data.filecache import content_digests, content_key
+from likewise.data.filecache import content_digests, content_key, files_in
 from likewise.data.links import Span
 from likewise.encoders.resolve import local_model
 from likewise.errors import DataError, LikewiseError, ModelError, Problem, UsageError
@@ -184,7 +184,8 @@ def _load(folder: Path, *, installed: bool) -> Language:
     try:
         import spacy
 
-        note_input(folder)
+        for file in (folder, *files_in(folder)):
+            note_input(file)
         with nullcontext() if installed else _without_pickles(folder):
             nlp = spacy.load(folder, exclude=list(_UNUSED))
     except ImportError as error:

@@ -93,10 +93,10 @@ def _begins_with(recipe: Recipe, number: int, beside: Sequence[object]) -> str:
 def run_folder(output: Path) -> Path:
     """Where the run lies that leads to a model folder."""
     named = output if output.name not in ("", "..") else Path(os.path.abspath(output))
-    if not named.name:
-        raise UsageError(f"--output {output} is the root of all folders; name a folder in it")
     if named.is_symlink():  # by whatever name a model is called, it has one run
         named = Path(os.path.realpath(named))
+    if not named.name:
+        raise UsageError(f"--output {output} is the root of all folders; name a folder in it")
     return named.with_name(named.name + ".run")
 
 
