@@ -357,17 +357,18 @@ def test_cache_home_is_the_variables_or_the_users(home, tmp_path, monkeypatch):
 
 def test_file_cache_finds_what_was_written_and_drops_the_oldest(home):
     cache = FileCache("prepared", ".json", keep=2)
-    assert cache.find("a") is None
+    a, b, c, d = (letter * 24 for letter in "abcd")
+    assert cache.find(a) is None
     assert not home.exists()
-    for moment, key in enumerate("abc"):
-        cache.write(key, lambda path, key=key: write_text(path, key))
+    for moment, key in enumerate((a, b, c)):
+        cache.write_json(key, key)
         os.utime(cache.path(key), (moment, moment))
-    assert cache.find("a") is None
-    assert cache.find("c") == cache.path("c") == home / "prepared" / "c.json"
-    assert cache.path("c").read_text() == "c"
-    cache.write("b", lambda path: write_text(path, "again"))
-    cache.write("d", lambda path: write_text(path, "d"))
-    assert sorted(path.name for path in cache.folder.iterdir()) == ["b.json", "d.json"]
+    assert cache.find(a) is None
+    assert cache.find(c) == cache.path(c) == home / "prepared" / f"{c}.json"
+    assert cache.read_json(c) == c
+    cache.write_json(b, "again")
+    cache.write_json(d, "d")
+    assert sorted(path.name for path in cache.folder.iterdir()) == [f"{b}.json", f"{d}.json"]
     assert cache.folder.stat().st_mode & 0o777 == 0o700
 
 
@@ -490,3 +491,17 @@ def test_cache_clear_keeps_a_users_files_that_are_only_called_like_ours(tmp_path
     assert clear_cache(tmp_path) == 0
     assert export.is_file()
     assert len(list(place.iterdir())) == 1
+
+
+def test_cache_drops_only_files_of_its_own_when_it_is_full(home):
+    cache = FileCache("prepared", ".json", keep=2)
+    cache.folder.mkdir(parents=True)
+    for number in range(5):
+        (cache.folder / f"mine-{number}.json").write_text("{}", encoding="utf8")
+        (cache.folder / f"{number:024x}.json").write_text('{"my": "export"}', encoding="utf8")
+    for number in range(4):
+        cache.write_json(f"{number:x}" * 24, {"rows": number})
+    left = sorted(path.name for path in cache.folder.glob("*.json"))
+    assert len([name for name in left if name.startswith("mine-")]) == 5
+    assert len([name for name in left if name.startswith("0" * 23)]) >= 4
+    assert [name[:2] for name in left if name[:2] in ("11", "22", "33")] == ["22", "33"]

@@ -153,9 +153,11 @@ class FileCache:
             return
         aged = []
         for path in self.folder.glob(f"*{self.suffix}"):
-            # Another process may remove it at any time, and what starts with a dot is being written.
+            # Another process may remove it at any time, and what starts with a dot is being written. The
+            # folder may be a user's own, with files that are none of ours.
             with contextlib.suppress(OSError):
-                if path != newest and not path.name.startswith("."):
+                ours = _OURS.fullmatch(path.name) and not path.is_symlink() and _holds_ours(path)
+                if path != newest and ours and not path.name.startswith("."):
                     aged.append((path.stat().st_mtime_ns, path))
         for _, path in sorted(aged, reverse=True)[self.keep - 1 :]:
             with contextlib.suppress(OSError):

@@ -21,7 +21,7 @@ from likewise.data.filecache import content_digests, content_key, files_in
 from likewise.data.links import Span
 from likewise.encoders.resolve import local_model
 from likewise.errors import DataError, LikewiseError, ModelError, Problem, UsageError
-from likewise.files import is_there, note_input
+from likewise.files import is_there, note_input, refuse_endless
 from likewise.phrases.chunking import RuleChunker
 from likewise.phrases.spans import Phraser, Phrases, uncrossed
 
@@ -186,6 +186,9 @@ def _load(folder: Path, *, installed: bool) -> Language:
 
         for file in (folder, *files_in(folder)):
             note_input(file)
+        for path in folder.rglob("*"):
+            if not path.is_dir():
+                refuse_endless(path)
         with nullcontext() if installed else _without_pickles(folder):
             nlp = spacy.load(folder, exclude=list(_UNUSED))
     except ImportError as error:
