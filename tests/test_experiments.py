@@ -307,6 +307,7 @@ def test_experiment_single_trains_one_model_per_relation(relations, tmp_path):
     assert {cell["recipe"]["stage"][0]["objective"][0]["weight"] for cell in single} == {1.0}
 
 
+@pytest.mark.slow
 def test_experiment_compares_columns_advises_and_tells_the_cost(relations, tmp_path):
     result = likewise.experiment(relations, tmp_path / "out", device="cpu")
     text, document = result.to_text(), result.to_dict()

@@ -160,6 +160,7 @@ print(json.dumps([words, table.tolist()]))
 """
 
 
+@pytest.mark.slow
 def test_word2vec_gives_the_same_vectors_in_every_process():
     pytest.importorskip("gensim")
 

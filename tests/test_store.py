@@ -186,7 +186,7 @@ def test_evaluate_by_head_refuses_a_relation_the_model_does_not_answer(folder, t
     from likewise.records import Relation
 
     task = Task("typo", file=tiny_pairs, relation=Relation.graded("similarty", 0, 5))
-    with pytest.raises(UsageError, match="asks for 'similarty', the model's heads answer similarity, topic"):
+    with pytest.raises(UsageError, match="asks for 'similarty', and the model answers similarity, topic"):
         likewise.evaluate(folder, Suite("mine", (task,)), source="head", device="cpu")
 
 

@@ -476,3 +476,22 @@ def test_suite_leaves_out_what_cannot_be_compared_and_says_why():
     unnamed = Task("e", "stsb", relation=Relation("similarity"))
     with pytest.raises(UsageError, match="a cosine has none"):
         assign(Suite("mine", (unnamed,)), Model(["similarity"]), "cosine", "mae")
+
+
+def test_suite_leaves_out_what_is_rated_on_another_scale():
+    error = Task("a", "stsb", relation=Relation.graded("similarity", 0, 5), metric="mae")
+    rank = Task("b", "stsb", relation=Relation.graded("similarity", 0, 5), metric="spearman")
+    found = assign(Suite("mine", (error, rank)), Model(["similarity"]), "answer")
+    assert [task.name for task in found.suite.tasks] == ["b"]
+    assert "it is rated on 0..5, and the model answers similarity on 0..1" in found.notes[0]
+
+    class Ordered(Model):
+        @property
+        def relations(self):
+            return (Relation.ordered("follows", ("no", "maybe", "yes")),)
+
+    turned = Task(
+        "c", "stsb", relation=Relation.ordered("follows", ("yes", "maybe", "no")), metric="spearman"
+    )
+    with pytest.raises(UsageError, match="its labels are ordered"):
+        assign(Suite("mine", (turned,)), Ordered(["follows"]), "answer")

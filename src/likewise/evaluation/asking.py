@@ -163,6 +163,10 @@ def _misfit(
             f"it asks for {task.relation.name!r}, and the model answers {known}; "
             "correct the suite's relation, or use --source cosine"
         )
+    if why := _other_scale(
+        own, task, on_scale=measured.name not in _RANKING and not measured.compares_labels
+    ):
+        return why
     if measured.compares_labels and not own.labels:
         return f"{measured.name} compares labels, and the model answers {own.name} by a number"
     if not measured.compares_labels and own.kind == "classes":
@@ -171,6 +175,16 @@ def _misfit(
 
 
 _RANKING = ("spearman", "pearson", "kendall")
+
+
+def _other_scale(own: Relation, task: Task, *, on_scale: bool) -> str | None:
+    """Why the numbers of a model and a task do not mean the same; None if they do."""
+    asked = task.labels()
+    if on_scale and (own.lo, own.hi) != (asked.lo, asked.hi):
+        return f"it is rated on {asked.scale}, and the model answers {own.name} on {own.scale}"
+    if own.kind == asked.kind == "ordered" and own.labels != asked.labels:
+        return f"its labels are ordered {asked.scale}, and those of the model {own.scale}"
+    return None
 
 
 def _compares_numbers(task: Task) -> bool:
