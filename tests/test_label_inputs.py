@@ -216,7 +216,6 @@ def test_a_task_needs_labels_to_choose_from(folder, refuse, encoder, labels, fou
     assert found in said
 
 
-@pytest.mark.slow
 def test_tasks_with_the_same_labels_are_kept_apart(folder, here, tiny_encoder):
     """Labels of one name: each task has its own rows, its own words for them, its own answers."""
     write_rows(folder / "both.csv", ("pace", PACE), ("age", AGE), count=200)

@@ -65,6 +65,7 @@ def command(tiny_encoder, tiny_pairs):
     return [*LIKEWISE, "train", *map(str, [tiny_pairs, *options, *settings])]
 
 
+@pytest.mark.slow
 def test_train_interrupted_says_how_to_go_on(command, tmp_path):
     def saved():
         return list(tmp_path.glob("m.run/stage-0/checkpoint-*/COMPLETE"))
@@ -337,6 +338,7 @@ def test_finetune_reads_a_small_table_more_often(tmp_path, tiny_encoder, rows, b
     assert (stage.batch_size, stage.epochs) == (batch, epochs)
 
 
+@pytest.mark.slow
 def test_train_resumed_says_from_where(command, tmp_path):
     def saved():
         return list(tmp_path.glob("m.run/stage-0/checkpoint-*/COMPLETE"))
