@@ -64,7 +64,7 @@ def verify_files(folder: Path) -> None:
 
 
 def _refuse_others(folder: Path, files: Mapping[str, Any], how: str) -> None:
-    """Compare a folder with its list: weights must be the same, and whatever is missing is missed."""
+    """Compare a folder with its list: every file must be there, and weights must be the same."""
     for name in files:
         if not (folder / name).is_file():
             raise ModelError(f"{folder / name}: is missing; the folder is incomplete: copy the model again")

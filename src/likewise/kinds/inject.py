@@ -198,7 +198,7 @@ def _split(
 
 
 def _aligner_print(name: str) -> str:
-    """What the files of the aligning encoder hold; its name if it lies on the hub."""
+    """What the files of the aligning encoder hold; of one on the hub only the recipe knows the name."""
     return content_key(start_digests(Path(resolve(name))), length=16)
 
 
