@@ -36,7 +36,7 @@ from likewise.encoders.cache import (
 )
 from likewise.encoders.sentence import load_encoder, with_prompt
 from likewise.encoders.vectors import encode_texts
-from likewise.errors import DataError
+from likewise.errors import DataError, UsageError
 
 FILLING = Path(__file__).with_name("filling.py")
 TEXTS = [f"the dog {n}" for n in range(60)]
@@ -343,6 +343,58 @@ def test_content_keys_tell_content_and_nothing_else():
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "home"))
     return tmp_path / "home"
+
+
+def test_cache_home_without_a_home_is_named(monkeypatch, tmp_path):
+    """As in a container that runs as a user whom nobody knows."""
+
+    def nobody():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("likewise.data.filecache.Path.home", nobody)
+    for name in ("LIKEWISE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UsageError, match=r"no home folder .* name a folder by LIKEWISE_CACHE, or set HOME"):
+        cache_home()
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "own"))
+    assert cache_home() == tmp_path / "own"
+
+
+@pytest.mark.parametrize("said", ["abc", "0", "-3", ""])
+def test_numbers_of_the_environment_are_named(monkeypatch, said):
+    from likewise import ranks
+
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", said)
+    with pytest.raises(UsageError, match=r"WORLD_SIZE is .*, expected a whole number from 1 on"):
+        ranks.world_size()
+    monkeypatch.delenv("WORLD_SIZE")
+    with pytest.raises(UsageError, match="WORLD_SIZE is not set"):
+        ranks.is_first()
+
+
+def test_kept_stages_change_with_a_default():
+    """What a later version changes in its defaults is another stage, though the recipe reads the same."""
+    from likewise.recipes.reading import named_document
+    from likewise.recipes.runfiles import _begins_with
+    from likewise.schema.frozen import ParallelStage
+    from likewise.schema.recipe import parse_recipe
+
+    def name():
+        document, where = named_document("multilingual")
+        return _begins_with(parse_recipe(document, where), 0, [])
+
+    before, field = name(), ParallelStage.model_fields["weight_decay"]
+    assert name() == before
+    default = field.default
+    try:
+        field.default = 0.5
+        ParallelStage.model_rebuild(force=True)
+        assert name() != before
+    finally:
+        field.default = default
+        ParallelStage.model_rebuild(force=True)
+    assert name() == before
 
 
 def test_cache_home_is_the_variables_or_the_users(home, tmp_path, monkeypatch):

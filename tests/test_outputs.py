@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
+import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -547,3 +550,75 @@ def test_train_in_python_replaces_no_model_that_its_encoder_leads_to(tmp_path, t
         train(str(tiny_pairs), tmp_path / "m", encoder=encoder, overwrite=True, **few)
     assert tree(tmp_path / "m") == before
     train(str(tiny_pairs), tmp_path / "m", encoder=tiny_encoder, overwrite=True, **few)
+
+
+def run_with(tmp_path, arguments, *, stdin=None, stdout=None):
+    """The real command, with files as its standard input or output."""
+    command = [sys.executable, "-m", "likewise", *map(str, arguments)]
+    with ExitStack() as stack:
+        given = stack.enter_context(open(stdin, "rb")) if stdin else subprocess.DEVNULL
+        taken = stack.enter_context(open(stdout, "ab")) if stdout else subprocess.PIPE
+        done = subprocess.run(
+            command, cwd=tmp_path, stdin=given, stdout=taken, stderr=subprocess.PIPE, timeout=120
+        )
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["score", "-", "--output", "rows.csv"],
+        ["classify", "-", "--labels", "a, b", "--output", "rows.csv"],
+        ["explain", "-", "--phrases", "rules", "--html", "rows.csv"],
+        ["audit", "other.csv", "--against", "-", "--output", "rows.csv"],
+        ["audit", "-", "--against", "other.csv", "--output", "rows.csv"],
+        ["score", "-", "--output", "link.csv"],
+    ],
+    ids=" ".join,
+)
+def test_standard_input_is_an_input_where_it_is_a_file(tmp_path, tiny_encoder, here, monkeypatch, arguments):
+    (tmp_path / "rows.csv").write_text("text_a,text_b\na dog,a cat\n", encoding="utf8")
+    (tmp_path / "other.csv").write_text("text_a,text_b\na man,a cat\n", encoding="utf8")
+    os.link(tmp_path / "rows.csv", tmp_path / "link.csv")
+    before = (tmp_path / "rows.csv").read_bytes()
+    kept = os.dup(0)
+    with open(tmp_path / "rows.csv", "rb") as rows:
+        os.dup2(rows.fileno(), 0)
+        model = [] if arguments[0] == "audit" else ["--model", tiny_encoder]
+        try:
+            with io.TextIOWrapper(os.fdopen(os.dup(0), "rb")) as stream:
+                monkeypatch.setattr("sys.stdin", stream)
+                code, said = here(*arguments, *model, "--overwrite")
+        finally:
+            os.dup2(kept, 0)
+            os.close(kept)
+    assert code == 2, said
+    assert "is what is read" in " ".join(said.split())
+    assert (tmp_path / "rows.csv").read_bytes() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["score", "explain"])
+def test_answers_do_not_go_into_the_file_that_is_read(tmp_path, tiny_encoder, verb):
+    rows = [{"text_a": f"a dog {number}", "text_b": "a cat"} for number in range(50)]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
+    before = path.read_bytes()
+    code, said = run_with(tmp_path, [verb, path, "--json", "--model", tiny_encoder], stdout=path)
+    assert code == 2
+    assert "standard output is" in said
+    assert path.read_bytes() == before
+
+
+def test_evaluate_does_not_write_over_its_log_to_be(tmp_path, tiny_encoder, here, monkeypatch):
+    monkeypatch.setenv("LIKEWISE_TEST_LOG", str(tmp_path / "log.jsonl"))
+    (tmp_path / "pairs.csv").write_text(
+        "text_a,text_b,similarity\na dog,a cat,1\na man,a man,5\na,b,2\n", encoding="utf8"
+    )
+    (tmp_path / "mine.toml").write_text(
+        '[[task]]\nname = "mine"\nfile = "pairs.csv"\nrelation = "similarity:0..5"\n', encoding="utf8"
+    )
+    code, said = here("evaluate", tiny_encoder, "--suite", "mine.toml", "--output", "log.jsonl")
+    assert code == 2
+    assert "is the log of looks at test data" in " ".join(said.split())
+    assert not (tmp_path / "log.jsonl").exists()

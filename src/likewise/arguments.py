@@ -29,6 +29,19 @@ def require_path(value: object, what: str, *, optional: bool = False) -> None:
         raise _wrong(value, what, "the name of a file or folder, as text or Path")
 
 
+def whole_number(variable: str, *, least: int) -> int:
+    """The whole number that an environment variable says; a UsageError that names it if it says none."""
+    said = os.environ.get(variable)
+    try:
+        found = int(said or "")
+    except ValueError:
+        found = least - 1
+    if found < least:
+        shown = "not set" if said is None else quoted(said)
+        raise UsageError(f"{variable} is {shown}, expected a whole number from {least} on")
+    return found
+
+
 def require_flag(value: object, what: str) -> None:
     """Refuse what is not True or False: a text "no" would mean yes."""
     if not isinstance(value, int) or value not in (0, 1):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from likewise.errors import FormatError, Problem
+from likewise.errors import FormatError, Problem, UsageError
 
 _LONGEST_PATH, _LONGEST_PART = 4096, 255
 # What stands under a name that is no regular file, and what to do instead. A pipe waits for its writer, a
@@ -70,6 +70,18 @@ def refuse_endless(path: str | os.PathLike[str]) -> None:
             raise FormatError([Problem(os.fspath(path), found, remedy)])
 
 
+# What standard input is called by the system.
+STANDARD_INPUT = Path("/dev/stdin")
+
+
+def is_file_on(descriptor: int) -> bool:
+    """Whether an open file is a regular one, rather than a pipe, a terminal, or closed."""
+    try:
+        return stat.S_ISREG(os.fstat(descriptor).st_mode)
+    except OSError:
+        return False
+
+
 # What the command at work has read: real paths, each with what tells a file from others under any name.
 _inputs: dict[str, tuple[int, int]] | None = None
 
@@ -118,6 +130,16 @@ def find_input(target: Path, *, inside: bool = False) -> str | None:
         if path in above or node == same or (inside and path.startswith(real + os.sep)):
             return path
     return None
+
+
+def refuse_output_into_input() -> None:
+    """Stop if standard output is a file that the command reads: it would read what it writes, without end."""
+    if not _inputs or not is_file_on(1):
+        return
+    found = os.fstat(1)
+    for path, node in _inputs.items():
+        if node == (found.st_dev, found.st_ino):
+            raise UsageError(f"standard output is {path}, which is read: send the answers to another file")
 
 
 def file_sha256(path: Path) -> str:

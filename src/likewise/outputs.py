@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import UsageError
+from likewise.files import STANDARD_INPUT, is_file_on
 
 RUN_MARK = "likewise-run.json"
 # All that a run folder may hold: the mark, the lock, and in a folder for each stage weights and JSON.
@@ -199,7 +200,9 @@ def _names(folder: Path) -> Iterator[str]:
 def _paths(inputs: Iterable[object]) -> Iterator[Path]:
     """The inputs that are files or folders here: a corpus's name and a table in memory are not."""
     for found in inputs:
-        if isinstance(found, str | os.PathLike) and str(found) not in ("", "-"):
+        if found == "-":
+            yield from (STANDARD_INPUT,) if is_file_on(0) else ()
+        elif isinstance(found, str | os.PathLike) and str(found):
             path = Path(os.path.expanduser(found))
             # A model may also be called by its name in the user's folder of models.
             for place in (path, Path(os.environ.get("LIKEWISE_MODELS", "")) / path):

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypeVar
 
+from likewise.arguments import whole_number
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -16,12 +18,12 @@ _Value = TypeVar("_Value")
 
 def world_size() -> int:
     """How many processes share the run; 1 without torchrun."""
-    return int(os.environ["WORLD_SIZE"]) if "LOCAL_RANK" in os.environ else 1
+    return whole_number("WORLD_SIZE", least=1) if "LOCAL_RANK" in os.environ else 1
 
 
 def is_first() -> bool:
     """Whether this process writes and prints."""
-    return world_size() == 1 or int(os.environ["RANK"]) == 0
+    return world_size() == 1 or whole_number("RANK", least=0) == 0
 
 
 def join(device: str | None) -> None:

@@ -15,13 +15,15 @@ from contextlib import nullcontext
 from datetime import date, datetime
 from decimal import Decimal
 
+import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
 
-from likewise.data import TableWriter, count_rows, load_records, open_table
+from likewise.data import TableWriter, count_rows, formats, load_records, open_table
 from likewise.data.checking import check
 from likewise.data.own import open_own_table
+from likewise.data.parquetpages import group_memory
 from likewise.data.ratings import find_relations
 from likewise.data.rows import MAX_COLUMNS, Row
 from likewise.data.values import to_label
@@ -332,6 +334,119 @@ def test_parquet_that_repeats_a_long_text_takes_little_memory(tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert int(done.stdout) < 2500
+
+
+def write_packed(path, **columns):
+    """A parquet file that is much smaller than what it unpacks to."""
+    pyarrow.parquet.write_table(
+        pyarrow.table({"text_b": ["b"] * len(columns["text_a"]), **columns}),
+        path,
+        compression="zstd",
+        dictionary_pagesize_limit=2**30,
+        store_schema=False,
+    )
+    assert path.stat().st_size < 10**5
+
+
+def as_varint(number):
+    number <<= 1
+    digits = []
+    while number > 127:
+        digits.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*digits, number])
+
+
+def with_other_total(path):
+    """The same file with a footer that says its row group unpacks to one byte."""
+    total = pyarrow.parquet.ParquetFile(path).metadata.row_group(0).total_byte_size
+    held, old = path.read_bytes(), as_varint(total)
+    new = bytes([2 | 128] + [128] * (len(old) - 2) + [0])
+    at = held.rindex(old)
+    path.write_bytes(held[:at] + new + held[at + len(old) :])
+    assert pyarrow.parquet.ParquetFile(path).metadata.row_group(0).total_byte_size == 1
+
+
+@pytest.mark.parametrize("total", ["true", "one byte"])
+def test_parquet_that_unpacks_to_gigabytes_takes_little_memory(tmp_path, total):
+    repeated = pyarrow.array([0] * 4000, pyarrow.int32())
+    long = pyarrow.DictionaryArray.from_arrays(repeated, pyarrow.array(["x" * 2**20]))
+    write_packed(tmp_path / "p.parquet", text_a=long)
+    if total == "one byte":
+        with_other_total(tmp_path / "p.parquet")
+    script = (
+        "from likewise.data import open_table\n"
+        "for number, row in zip(range(30), open_table('p.parquet')): pass\n"
+        "[peak] = [line for line in open('/proc/self/status') if line.startswith('VmHWM')]\n"
+        "print(peak.split()[1])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) * 1024 < 1e9
+
+
+def test_parquet_with_large_pages_or_very_long_lists_is_refused(tmp_path, monkeypatch):
+    """The bounds are lowered here: a file that reaches them takes a minute to write."""
+    monkeypatch.setattr(formats, "_PAGE_BYTES", 2**20)
+    write_packed(tmp_path / "z.parquet", text_a=["a"], c=pyarrow.array([b"\0" * (3 * 2**20)]))
+    with pytest.raises(FormatError, match="unpack to 3 MB at once, most of it 'c'; at most 1 MB are read"):
+        list(open_table(tmp_path / "z.parquet"))
+    ends = pyarrow.array([0, 100_000], pyarrow.int32())
+    lists = pyarrow.ListArray.from_arrays(ends, pyarrow.array(np.zeros(100_000, "int8")))
+    write_packed(tmp_path / "l.parquet", text_a=["a"], c=lists)
+    assert len(next(iter(open_table(tmp_path / "l.parquet"))).fields["c"]) == 100_000
+    for bound in ("_PAGE_VALUES", "_GROUP_VALUES"):
+        with monkeypatch.context() as patch:
+            patch.setattr(formats, bound, 10_000)
+            with pytest.raises(
+                FormatError, match=r"\'c\.list\.element\' holds lists of 100,000 values in one"
+            ):
+                list(open_table(tmp_path / "l.parquet"))
+    monkeypatch.setattr(formats, "_MOST_VALUES", 10_000)
+    with pytest.raises(FormatError, match="1 of its rows hold lists of more than 10,000 values; leave that"):
+        list(open_table(tmp_path / "l.parquet"))
+
+
+def test_parquet_pages_are_counted_as_pyarrow_wrote_them(tmp_path):
+    path = tmp_path / "p.parquet"
+    rows = 3000
+    table = pyarrow.table(
+        {
+            "text": [f"text {n} " * (n % 50) for n in range(rows)],
+            "same": ["yes", "no"] * (rows // 2),
+            "number": list(range(rows)),
+            "vector": [[1.0, 2.0, float(n)] for n in range(rows)],
+            "both": [{"a": n, "b": "x"} for n in range(rows)],
+        }
+    )
+    for options in ({"compression": "snappy"}, {"data_page_version": "2.0"}, {"use_dictionary": False}):
+        pyarrow.parquet.write_table(table, path, row_group_size=1000, data_page_size=5000, **options)
+        meta = pyarrow.parquet.ParquetFile(path).metadata
+        with path.open("rb") as stream:
+            groups = list(group_memory(stream))
+            assert stream.tell() == 0
+        assert [group.rows for group in groups] == [1000] * 3
+        for number, group in enumerate(groups):
+            for place, column in enumerate(group.columns):
+                chunk = meta.row_group(number).column(place)
+                assert column.name == chunk.path_in_schema
+                assert column.values == chunk.num_values
+                assert 0 < column.largest <= chunk.total_uncompressed_size
+                assert bool(column.shared) == chunk.has_dictionary_page
+        assert [row.fields for row in open_table(path)] == table.to_pylist()
+
+
+def test_parquet_with_shared_beginnings_and_lists_is_read(tmp_path):
+    """Texts that share beginnings are stored as what differs; a batch of them is bounded by the page."""
+    path = tmp_path / "p.parquet"
+    texts = ["the same long beginning " * 400 + str(number) for number in range(500)]
+    table = pyarrow.table({"text": texts, "vector": [np.arange(500.0).tolist()] * 500})
+    encoding = {"text": "DELTA_BYTE_ARRAY"}
+    pyarrow.parquet.write_table(table, path, use_dictionary=["vector"], column_encoding=encoding)
+    with path.open("rb") as stream:
+        [group] = group_memory(stream)
+    assert group.columns[0].shared == group.columns[0].largest > 0
+    assert [row.fields["text"] for row in open_table(path)] == texts
 
 
 def test_damaged_parquet_is_refused_whatever_is_damaged(tmp_path):

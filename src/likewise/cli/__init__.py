@@ -161,7 +161,7 @@ def _explained(error: BaseException) -> tuple[str, int]:
     if isinstance(error, MemoryError) or _is_out_of_memory(error):
         return "there is not enough memory; use a smaller batch, fewer rows at a time or shorter texts", 1
     if isinstance(error, RecursionError):
-        return "the input is nested too deeply; write it flat", 1
+        return "a file, or the name of one, is nested too deeply; write it flat", 1
     if isinstance(error, UnicodeError):
         return f"a text cannot be read or written ({clipped(str(error))}); write it as UTF-8", 1
     found = " ".join(f"{type(error).__name__}: {error}".split())

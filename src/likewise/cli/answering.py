@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from likewise.cli.console import counting, note, printable, printable_json
 from likewise.errors import DataError
-from likewise.files import is_there
+from likewise.files import is_there, refuse_output_into_input
 
 if TYPE_CHECKING:
     from likewise.data.rows import Row, Table
@@ -144,6 +144,7 @@ def _line_writer(columns: list[str], *, as_json: bool, safe: bool) -> Callable[[
 
     stream = cast(BinaryIO, _Shown(as_json=as_json) if sys.stdout.isatty() else sys.stdout.buffer)
     sinks: list[Sink] = []
+    refuse_output_into_input()
 
     def write(row: dict[str, object]) -> None:
         if not sinks:

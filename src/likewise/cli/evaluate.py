@@ -13,7 +13,7 @@ from likewise.cli import options
 from likewise.cli.console import counting, note, out, quiet_libraries
 from likewise.data import write_json_aside
 from likewise.errors import LikewiseError, UsageError
-from likewise.outputs import check_output_file
+from likewise.outputs import check_output_file, is_same
 
 if TYPE_CHECKING:
     from likewise.evaluation.crosslingual import CrosslingualResult
@@ -79,8 +79,12 @@ def evaluate(
     Protocol(metric=metric or "spearman", aggregation=aggregation, source=source or "answer")  # type: ignore[arg-type]
     if output is not None:
         # The log of looks at test data is appended to by this very command.
-        inputs = [*models, suite, *suite_files(suite, data_dir), log_path()]
-        check_output_file(output, inputs=inputs, overwrite=overwrite)
+        check_output_file(output, inputs=[*models, suite, *suite_files(suite, data_dir)], overwrite=overwrite)
+        if is_same(output, log_path()):
+            raise UsageError(
+                f"--output {output} is the log of looks at test data, which this command writes to: choose "
+                "another name for the output"
+            )
     reported = _report_files(report, models)
     if len(set(reported)) < len(reported):
         raise UsageError("two of the models have the same name, so one report would replace the other")

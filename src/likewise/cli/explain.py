@@ -16,7 +16,7 @@ from likewise.cli import options
 from likewise.cli.answering import first_rows, texts_of
 from likewise.cli.console import counting, note, out, quiet_libraries, written_json
 from likewise.errors import DataError, UsageError
-from likewise.files import is_there, refuse_endless
+from likewise.files import is_there, refuse_endless, refuse_output_into_input
 from likewise.outputs import check_output_file
 from likewise.wording import counted, quoted
 
@@ -236,6 +236,8 @@ def _tell(
     """Explanations as JSON (one a line, where they may be many), as a page, or as they read on a terminal."""
     kept: list[PairExplanation] = []
     more = False
+    if lines:
+        refuse_output_into_input()
     for one in found:
         if page is not None:
             more = len(kept) == PAGE_LIMIT

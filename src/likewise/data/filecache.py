@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.disk import UnwritableError, path_aside, saying_why, sweep, to_json
-from likewise.errors import DataError, Problem
+from likewise.errors import DataError, Problem, UsageError
 from likewise.files import file_sha256
 
 CACHE_VARIABLE = "LIKEWISE_CACHE"
@@ -33,8 +33,15 @@ KEPT = {
 
 def cache_home() -> Path:
     """Where everything is kept unless a recipe or LIKEWISE_CACHE says otherwise."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get(CACHE_VARIABLE) or Path(home) / "likewise" / "vectors")
+    if own := os.environ.get(CACHE_VARIABLE):
+        return Path(own)
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError as error:
+        raise UsageError(
+            f"there is no home folder to keep a cache in: name a folder by {CACHE_VARIABLE}, or set HOME"
+        ) from error
+    return home / "likewise" / "vectors"
 
 
 def content_key(*parts: object, length: int = 24) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from likewise.data.lines import MAX_LINE, Lines
+from likewise.data.parquetpages import GroupMemory, group_memory
 from likewise.data.rows import MAX_COLUMNS, Fail, Row, Unquoted
 from likewise.errors import FormatError, Problem
 from likewise.wording import clipped, has_half_character, listed, quoted
@@ -22,7 +23,10 @@ from likewise.wording import clipped, has_half_character, listed, quoted
 Parsed = tuple[tuple[str, ...], Iterator[Row]]
 Parser = Callable[[BinaryIO, str, Fail], Parsed]
 
-_BATCH, _BATCH_BYTES = 1024, 2**30
+_BATCH, _BATCH_BYTES = 1024, 2**28
+# Of parquet: bytes of pages that are unpacked together; values in the lists of a batch, a page, a row group.
+_PAGE_BYTES = 2**29
+_MOST_VALUES, _PAGE_VALUES, _GROUP_VALUES = 2**23, 2**24, 2**27
 
 
 def parse_csv(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
@@ -158,7 +162,7 @@ def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
     def rows() -> Iterator[Row]:
         number = 0
         try:
-            for batch in _batches(file):
+            for batch in _batches(file, stream, name):
                 for fields in _batch_rows(batch, columns, name, number):
                     number += 1
                     yield Row(fields, f"{name}:{number}")
@@ -168,16 +172,49 @@ def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
     return columns, rows()
 
 
-def _batches(file: Any) -> Iterator[Any]:
-    """The rows in batches whose memory is bounded, however small the file is.
+def _batches(file: Any, stream: BinaryIO, name: str) -> Iterator[Any]:
+    """The rows in batches whose memory is bounded, however small the file is and whatever its footer says."""
+    for number, group in enumerate(group_memory(stream)):
+        rows = _rows_at_once(group, name)
+        for batch in file.iter_batches(batch_size=rows, row_groups=[number]):
+            if sum(map(_count_values, batch.columns)) > _MOST_VALUES:
+                found = f"{batch.num_rows:,} of its rows hold lists of more than {_MOST_VALUES:,} values"
+                raise FormatError([Problem(name, found, "leave that column out")])
+            yield batch
 
-    Every row may repeat a long text that the file holds once. No text is longer than its row group unpacked.
-    """
-    for group in range(file.num_row_groups):
-        # Columns are not asked one by one: of a damaged file some pyarrow ends the process there.
-        longest = file.metadata.row_group(group).total_byte_size
-        rows = min(_BATCH, max(1, _BATCH_BYTES // max(1, longest)))
-        yield from file.iter_batches(batch_size=rows, row_groups=[group])
+
+def _rows_at_once(group: GroupMemory, name: str) -> int:
+    """How many rows fit into memory; a row group that does not fit however it is read is refused."""
+    largest = sum(column.largest for column in group.columns)
+    if largest > _PAGE_BYTES:
+        column = max(group.columns, key=lambda one: one.largest)
+        found = f"the pages of its columns unpack to {largest / 2**20:,.0f} MB at once, most of it "
+        found += f"{quoted(column.name)}; at most {_PAGE_BYTES // 2**20} MB are read"
+        raise FormatError([Problem(name, found, "write it with smaller pages, or without that column")])
+    per_row = sum(column.shared + column.density for column in group.columns)
+    rows = min(_BATCH, max(1, int(_BATCH_BYTES // max(1.0, per_row))))
+    for column in group.columns:
+        if column.values <= group.rows:
+            continue
+        if column.most > _PAGE_VALUES or column.values > _GROUP_VALUES:
+            found = f"column {quoted(column.name)} holds lists of {column.values:,} values in one row group"
+            raise FormatError([Problem(name, found, "write smaller row groups, or leave that column out")])
+        rows = min(rows, max(1, _MOST_VALUES * max(1, group.rows) // (2 * column.values)))
+    return rows
+
+
+def _count_values(array: Any) -> int:
+    """The single values in a column's cells, those in lists and structures too."""
+    import pyarrow
+
+    kind, known = array.type, pyarrow.types
+    if known.is_map(kind):
+        return _count_values(array.keys) + _count_values(array.items)
+    if known.is_struct(kind):
+        return sum(map(_count_values, array.flatten()))
+    if known.is_list(kind) or known.is_large_list(kind) or known.is_fixed_size_list(kind):
+        return _count_values(array.flatten())
+    return len(array)
 
 
 def _batch_rows(batch: Any, columns: Sequence[str], name: str, before: int) -> Iterator[dict[str, Any]]:

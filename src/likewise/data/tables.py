@@ -25,7 +25,7 @@ from likewise.data.opened import Stamp, note_file, stamp
 from likewise.data.rows import Fail, Row, Table, refuse
 from likewise.data.typed import is_typed_folder, typed_table
 from likewise.errors import FormatError, Problem, UsageError
-from likewise.files import is_there, os_message
+from likewise.files import STANDARD_INPUT, is_file_on, is_there, note_input, os_message
 from likewise.wording import clipped
 
 __all__ = ["Row", "Table", "count_rows", "open_table"]
@@ -192,6 +192,8 @@ def _standard_input(name: str) -> BinaryIO:
         raise FormatError([Problem(name, "is closed, and - reads from it", remedy)])
     if sys.stdin.isatty():
         raise FormatError([Problem(name, "is a terminal, and - reads a table from it", remedy)])
+    if is_file_on(0):
+        note_input(STANDARD_INPUT)
     return cast(BinaryIO, sys.stdin.buffer)
 
 

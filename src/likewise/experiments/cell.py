@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.answering import HEAD
+from likewise.arguments import whole_number
 from likewise.data.filecache import content_key
 from likewise.disk import own_turn
 from likewise.errors import EvaluationError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from likewise.predict import Answerer
 
 
+_THREADS = "LIKEWISE_CELL_THREADS"
 # What a cell's numbers do not depend on: where it is run, and what it is called.
 _ASIDE = ("setting", "overrides", "data_dir", "device", "files")
 # Of the first form of keys: what was left out where it was empty, and suites that had another name.
@@ -122,9 +124,8 @@ def _run(cell: Cell, folder: Path) -> Path:
     from likewise.recipes.run import run_recipe, untrained
     from likewise.versions import versions
 
-    threads = os.environ.get("LIKEWISE_CELL_THREADS")
-    if threads:
-        torch.set_num_threads(int(threads))
+    if os.environ.get(_THREADS):
+        torch.set_num_threads(whole_number(_THREADS, least=1))
     started = time.monotonic()
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()

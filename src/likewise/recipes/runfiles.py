@@ -82,10 +82,8 @@ class RunPlace:
 
 def _begins_with(recipe: Recipe, number: int, beside: Sequence[object]) -> str:
     """A name for everything that the first stages of a recipe depend on."""
-    # Without defaults: a recipe key that a later version adds leaves kept stages valid.
-    document = recipe.model_dump(
-        mode="json", exclude={"name", "description", "evaluation"}, exclude_defaults=True
-    )
+    # With defaults: one that a later version changes makes another stage.
+    document = recipe.model_dump(mode="json", exclude={"name", "description", "evaluation"})
     document["stage"] = document["stage"][: number + 1]
     return content_key(document, *beside, length=16)
 
