@@ -698,6 +698,45 @@ def test_opening_refuses_a_pre_tokenizer_that_blows_texts_up(model):
     refused(model, "tokenizer.json", "pre_tokenizer")
 
 
+TEXT, MARKER = ({"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "X", "type_id": 0}})
+
+
+def template(single, *, ids=1, pair=None):
+    """A post-processor that puts the marker X, of so many ids, where it stands."""
+    marker = {"id": "X", "ids": [1] * ids, "tokens": ["[UNK]"] * ids}
+    other = {"Sequence": {"id": "B", "type_id": 1}}
+    pieces = {"single": single, "pair": [*(pair or [TEXT]), other]}
+    return {"type": "TemplateProcessing", **pieces, "special_tokens": {"X": marker}}
+
+
+def in_sequence(*steps):
+    return {"type": "Sequence", "processors": list(steps)}
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        template([MARKER] * 60 + [TEXT], ids=20_000),
+        template([MARKER] * 2000 + [TEXT]),
+        template([TEXT] * 200_000),
+        template([TEXT], pair=[MARKER] * 60 + [TEXT], ids=1000),
+        in_sequence(in_sequence(template([MARKER, TEXT], ids=10_000))),
+        in_sequence(template([TEXT] * 4), template([TEXT] * 4)),
+        in_sequence(*[{"type": "ByteLevel"}] * 1000),
+    ],
+    ids=["ids", "markers", "texts", "pairs", "nested", "twice", "steps"],
+)
+def test_opening_refuses_a_post_processor_that_blows_texts_up(model, step):
+    edit(model / "tokenizer.json", post_processor=step)
+    refused(model, "tokenizer.json", "post_processor")
+
+
+def test_opening_takes_a_post_processor_that_adds_a_few_markers(model):
+    step = in_sequence(template([MARKER, TEXT, MARKER, TEXT], ids=3))
+    edit(model / "tokenizer.json", post_processor=step)
+    assert len(load_encoder(model, device="cpu").tokenizer("the dog")["input_ids"]) == 10
+
+
 @pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])
 @pytest.mark.parametrize(
     ("key", "value"),
