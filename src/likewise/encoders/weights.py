@@ -60,6 +60,8 @@ def check_types(path: Path, network: nn.Module) -> None:
 
 def _read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
     """Names, shapes and number formats of a safetensors file."""
+    if not path.is_file():
+        raise ModelError(f"{path}: the file is missing; {DAMAGED}")
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -104,8 +106,6 @@ def _described(path: Path, name: str, about: Any) -> tuple[tuple[int, ...], tupl
 
 def read_tensors(path: Path, *, device: str = "cpu") -> dict[str, Tensor]:
     """The tensors of a safetensors file, every number finite."""
-    if not path.is_file():
-        raise ModelError(f"{path}: the file is missing; {DAMAGED}")
     read_header(path)
     tensors: dict[str, Tensor] = loading(path, lambda: load_file(path, device=device))
     check_finite(tensors, path)
@@ -180,18 +180,24 @@ def check_described(kind: str, folder: Path, path: Path) -> None:
     check_names(loading(folder, describe).state_dict(), read_header(path), path)
 
 
-def check_size(folder: Path, files: Iterable[Path]) -> None:
-    """Refuse a config.json of a far larger network than the weights are, before memory is taken for it."""
-    from transformers import AutoConfig, AutoModel
+def check_size(folder: Path, files: Iterable[Path], *, outputs: int | None = None) -> None:
+    """Refuse a config.json of a far larger network than the weights are, before memory is taken for it.
+
+    With `outputs` the network has a head of so many on top, by which sequences are classified.
+    """
+    from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
     held = [math.prod(shape) for file in files for shape in read_header(file).values()]
     config = loading(
         folder, lambda: AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     )
 
+    kind: Any = AutoModel if outputs is None else AutoModelForSequenceClassification
+    config.num_labels = config.num_labels if outputs is None else outputs
+
     def describe() -> tuple[list[int], int]:
         with torch.device("meta"):
-            network = AutoModel.from_config(config, trust_remote_code=False)
+            network = kind.from_config(config, trust_remote_code=False)
         return [tensor.numel() for tensor in network.parameters()], _computed(network)
 
     described, computed = loading(folder, describe)
