@@ -36,8 +36,10 @@ from likewise.encoders.cache import (
 )
 from likewise.encoders.sentence import load_encoder, with_prompt
 from likewise.encoders.vectors import encode_texts
+from likewise.encoders.words import average_encoder, bilstm_encoder
 from likewise.errors import DataError, UsageError
 
+MODELS = Path(__file__).parent / "frozen" / "models"
 FILLING = Path(__file__).with_name("filling.py")
 TEXTS = [f"the dog {n}" for n in range(60)]
 
@@ -294,6 +296,79 @@ def test_identity_tells_tokenizers_apart(tiny_encoder, encoder, tmp_path):
     encoder.tokenize(["the dog"] * 3)
     encoder.encode(["the dog runs", "cat"], show_progress_bar=False)
     assert identify(encoder) == before
+
+
+def rewritten(file, change):
+    document = json.loads(file.read_text(encoding="utf8"))
+    change(document)
+    file.write_text(json.dumps(document), encoding="utf8")
+
+
+@pytest.mark.parametrize(
+    ("file", "keys"),
+    [
+        *(
+            ("config.json", {key: value})
+            for key, value in {
+                "hidden_act": "relu",
+                "layer_norm_eps": 0.5,
+                "num_attention_heads": 1,
+                "is_decoder": True,
+                "chunk_size_feed_forward": 1,
+            }.items()
+        ),
+        ("1_Pooling/config.json", {"pooling_mode": "max"}),
+        ("sentence_bert_config.json", {"max_seq_length": 2}),
+        ("sentence_bert_config.json", {"processing_kwargs": {"text": {"add_special_tokens": False}}}),
+        ("sentence_bert_config.json", {"model_kwargs": {"attn_implementation": "eager"}}),
+        ("tokenizer_config.json", {"truncation_side": "left"}),
+        ("tokenizer_config.json", {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}),
+        ("tokenizer_config.json", {"padding_side": "left"}),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else value,
+)
+def test_identity_tells_apart_whatever_an_encoder_computes_by(tmp_path, file, keys):
+    """Two folders of the same weights, one of which says something else: another fingerprint."""
+    folder = Path(shutil.copytree(MODELS / "pairs", tmp_path / "model"))
+    before = identify(load_encoder(folder, device="cpu"))
+    rewritten(folder / file, lambda document: document.update(keys))
+    assert identify(load_encoder(folder, device="cpu")).fingerprint != before.fingerprint
+
+
+def test_identity_leaves_out_where_an_encoder_lies_and_what_wrote_it(tmp_path):
+    folder = Path(shutil.copytree(MODELS / "pairs", tmp_path / "model"))
+    before = identify(load_encoder(MODELS / "pairs", device="cpu"))
+    keys = {"transformers_version": "4.0.0", "_name_or_path": "x", "architectures": ["BertForMaskedLM"]}
+    rewritten(folder / "config.json", lambda document: document.update(keys))
+    assert identify(load_encoder(folder, device="cpu")) == before
+
+
+@pytest.mark.parametrize("kind", ["bilstm", "average"])
+def test_identity_tells_word_encoders_apart_by_how_they_split_texts(tiny_vectors, tmp_path, kind):
+    encoder = (
+        bilstm_encoder(tiny_vectors, hidden=4, device="cpu")
+        if kind == "bilstm"
+        else average_encoder(tiny_vectors, device="cpu")
+    )
+    encoder.save(str(tmp_path / "m"), create_model_card=False)
+    before = load_encoder(tmp_path / "m", device="cpu")
+    (file,) = (tmp_path / "m").rglob("tokenizer.json")
+    rewritten(
+        file, lambda document: document.update(normalizer=None, pre_tokenizer={"type": "WhitespaceSplit"})
+    )
+    after = load_encoder(tmp_path / "m", device="cpu")
+    assert not np.allclose(encode_texts(before, ["The dog."]), encode_texts(after, ["The dog."]))
+    assert identify(after).fingerprint != identify(before).fingerprint
+
+
+def test_identities_that_an_earlier_version_kept_are_not_trusted(home, encoder, monkeypatch):
+    monkeypatch.setattr(module, "_PRINT_VERSION", 1)
+    remembered_identity(["tiny", 1], lambda: Identity("0" * 24, 32, None))
+    before = identify(encoder)
+    monkeypatch.undo()
+    monkeypatch.setenv("LIKEWISE_CACHE", str(home))
+    assert identify(encoder) != before
+    assert remembered_identity(["tiny", 1], lambda: identify(encoder)) == identify(encoder)
 
 
 def test_identity_that_is_damaged_is_found_anew(home, encoder):

@@ -613,7 +613,7 @@ def test_opening_survives_every_damage_to_every_key(tmp_path, name, file):
     [
         {"hidden_size": 20_000},
         {"vocab_size": 30_000_000},
-        {"max_position_embeddings": 16_000_000},
+        {"max_position_embeddings": 1_000_000},
         {"num_hidden_layers": 300},
     ],
     ids=str,
@@ -625,6 +625,66 @@ def test_opening_takes_no_memory_for_a_network_that_is_not_in_the_file(model, ke
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     refused(model, "config.json", "describes a network")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000
+
+
+def network_of(folder, config, **keys):
+    """A tiny network of any architecture, with the tokenizer of another, that says something else."""
+    from transformers import AutoModel
+
+    AutoModel.from_config(config).save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(MODELS / "pairs" / name, folder / name)
+    load_encoder(folder, device="cpu")
+    edit(folder / "config.json", **keys)
+
+
+def tiny_config(kind, **keys):
+    from transformers import AutoConfig
+
+    sizes = {"vocab_size": 70, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    return AutoConfig.for_model(kind, **sizes, **keys)
+
+
+TABLES = {
+    "xglm": (
+        {"d_model": 64, "num_layers": 1, "attention_heads": 2, "ffn_dim": 16},
+        "max_position_embeddings",
+    ),
+    "ctrl": ({"n_embd": 64, "dff": 16, "n_layer": 1, "n_head": 2}, "n_positions"),
+    "gptj": ({"n_embd": 256, "n_layer": 2, "n_head": 1, "rotary_dim": 64}, "n_positions"),
+    "openai-gpt": ({"n_embd": 16, "n_layer": 1, "n_head": 2}, "n_positions"),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("positions", [2**24, 2**20])
+def test_opening_takes_no_memory_for_tables_that_are_in_no_file(tmp_path, kind, positions):
+    sizes, key = TABLES[kind]
+    network_of(tmp_path / "m", tiny_config(kind, **sizes, **{key: 64}), **{key: positions})
+    said = "beyond any model" if positions == 2**24 else "numbers"
+    _without_memory(tmp_path / "m", "config.json", said)
+
+
+WINDOWS = {
+    "longformer": (
+        {"num_hidden_layers": 1, "intermediate_size": 16, "max_position_embeddings": 70},
+        {"attention_window": [4]},
+        {"attention_window": [2**24]},
+        {"attention_window": [4096]},
+    ),
+    "longt5": ({"d_kv": 8, "d_ff": 16, "num_layers": 1}, {}, {"local_radius": 2**20}, {"local_radius": 4096}),
+}
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_opening_takes_no_memory_for_windows_that_texts_are_padded_to(tmp_path, kind):
+    sizes, small, huge, large = WINDOWS[kind]
+    heads = {"num_heads": 8} if kind == "longt5" else {"num_attention_heads": 8}
+    width = {"d_model": 16} if kind == "longt5" else {"hidden_size": 16}
+    network_of(tmp_path / "m", tiny_config(kind, **sizes, **small, **heads, **width), **huge)
+    _without_memory(tmp_path / "m", "config.json", next(iter(huge)), "beyond any model")
+    edit(tmp_path / "m" / "config.json", **large)
+    _without_memory(tmp_path / "m", "config.json", "4,096", "8 heads")
 
 
 def _without_memory(folder, *said):
@@ -696,6 +756,45 @@ def test_opening_refuses_a_pre_tokenizer_that_blows_texts_up(model):
     steps = [{"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": False}] * 20
     edit(model / "tokenizer.json", pre_tokenizer={"type": "Sequence", "pretokenizers": steps})
     refused(model, "tokenizer.json", "pre_tokenizer")
+
+
+TEXT, MARKER = ({"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "X", "type_id": 0}})
+
+
+def template(single, *, ids=1, pair=None):
+    """A post-processor that puts the marker X, of so many ids, where it stands."""
+    marker = {"id": "X", "ids": [1] * ids, "tokens": ["[UNK]"] * ids}
+    other = {"Sequence": {"id": "B", "type_id": 1}}
+    pieces = {"single": single, "pair": [*(pair or [TEXT]), other]}
+    return {"type": "TemplateProcessing", **pieces, "special_tokens": {"X": marker}}
+
+
+def in_sequence(*steps):
+    return {"type": "Sequence", "processors": list(steps)}
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        template([MARKER] * 60 + [TEXT], ids=20_000),
+        template([MARKER] * 2000 + [TEXT]),
+        template([TEXT] * 200_000),
+        template([TEXT], pair=[MARKER] * 60 + [TEXT], ids=1000),
+        in_sequence(in_sequence(template([MARKER, TEXT], ids=10_000))),
+        in_sequence(template([TEXT] * 4), template([TEXT] * 4)),
+        in_sequence(*[{"type": "ByteLevel"}] * 1000),
+    ],
+    ids=["ids", "markers", "texts", "pairs", "nested", "twice", "steps"],
+)
+def test_opening_refuses_a_post_processor_that_blows_texts_up(model, step):
+    edit(model / "tokenizer.json", post_processor=step)
+    refused(model, "tokenizer.json", "post_processor")
+
+
+def test_opening_takes_a_post_processor_that_adds_a_few_markers(model):
+    step = in_sequence(template([MARKER, TEXT, MARKER, TEXT], ids=3))
+    edit(model / "tokenizer.json", post_processor=step)
+    assert len(load_encoder(model, device="cpu").tokenizer("the dog")["input_ids"]) == 10
 
 
 @pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])

@@ -232,6 +232,65 @@ def test_a_matcher_that_is_not_whole_is_refused(tiny_encoder, tmp_path):
         likewise.load(tmp_path / "m", device="cpu")
 
 
+def _without_memory(folder, *said):
+    """Refused before memory is taken for what the settings describe."""
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ModelError) as caught:
+        likewise.load(folder, device="cpu")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+    for part in said:
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "file"),
+    [
+        (
+            "pairs",
+            lambda document: document["objectives"][0].update(
+                head="scalar",
+                loss="mse",
+                layers={"hidden": [12_000] * 2, "activation": "none", "scale": True},
+            ),
+            "heads.safetensors",
+        ),
+        (
+            "described",
+            lambda document: [one["layers"].update(hidden=[2**20]) for one in document["objectives"]],
+            "heads.safetensors",
+        ),
+        (
+            "labels",
+            lambda document: document["labels"].update(matcher="concat-mlp", hidden=2**20),
+            "matcher.safetensors",
+        ),
+    ],
+)
+def test_weights_of_heads_are_compared_before_memory_is_taken(tmp_path, name, change, file):
+    folder = copy_of(name, tmp_path)
+    document = json.loads((folder / "likewise" / "model.json").read_text())
+    change(document)
+    (folder / "likewise" / "model.json").write_text(json.dumps(document))
+    _without_memory(folder, file)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the library's own
+def test_weights_of_a_joint_models_head_are_compared_before_memory_is_taken(tmp_path):
+    from transformers import DebertaV2Config, DebertaV2ForSequenceClassification
+
+    folder = copy_of("joint", tmp_path)
+    before = json.loads((folder / "config.json").read_text())
+    sizes = {key: before[key] for key in ("vocab_size", "hidden_size", "num_attention_heads", "id2label")}
+    few = {"num_hidden_layers": 1, "intermediate_size": 16, "type_vocab_size": 2, "pad_token_id": 0}
+    DebertaV2ForSequenceClassification(DebertaV2Config(**sizes, **few)).save_pretrained(folder)
+    likewise.load(folder, device="cpu")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "pooler_hidden_size": 15_000}))
+    _without_memory(folder, "config.json", "describes a network")
+
+
 @pytest.mark.parametrize("kind", ["bilstm", "lstm", "peepholes", "average"])
 @pytest.mark.parametrize("how", ["missing", "too many", "nan", "shape"])
 def test_weights_of_word_encoders_are_exact(tiny_vectors, tmp_path, kind, how):

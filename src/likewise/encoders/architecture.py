@@ -42,7 +42,10 @@ _LIMITS = tuple(
         (r"(layers?|depths?|blocks?|stages?|networks?|group_num|_types)$", 1024),
         (r"heads?$|groups?$", 2**14),
         (r"labels?$|classes$", 100_000),
-        (r"position|_ctx$|length|window", 2**24),
+        # Inputs are padded to a multiple of these, whatever their length.
+        (r"attention_window$|local_radius$|(?<!attention_)chunk_(size|length)$", 2**12),
+        (r"prompt_length$|kernel", 2**10),
+        (r"position|_ctx$|length|window|max_seq", 2**20),
         (r"^(n|num)_|_num_", 2**20),
         (r"size|dim|hidden|width|inner|embd|features|rank", 2**20),
     )

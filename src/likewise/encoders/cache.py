@@ -5,10 +5,10 @@
     FOLDER/NAME/*                   files found by what they were made of (`data.filecache`), as `identities`,
                                     the PRINTs of weights that were hashed before
 
-PRINT is a hash of everything a vector depends on: weights, tokenizer, modules, prompt, longest text,
-precision. Writers never touch each other's shards, so two processes may fill one cache, and at worst keep a
-text twice. A shard that is damaged is said to be, removed, and its texts are encoded again. Where nothing can
-be written, vectors stay in memory for as long as the process lives.
+PRINT is a hash of everything a vector depends on: weights, modules, the networks' configuration, tokenizer,
+prompt, longest text, precision. Writers never touch each other's shards, so two processes may fill one cache,
+and at worst keep a text twice. A shard that is damaged is said to be, removed, and its texts are encoded
+again. Where nothing can be written, vectors stay in memory for as long as the process lives.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from likewise.data.filecache import (
     kept_bytes,
 )
 from likewise.disk import UnwritableError, make_folder, saying_why, sweep, write_json_aside
+from likewise.encoders.computing import settings_of
 from likewise.encoders.features import TextFeatures, default_prompt
 from likewise.encoders.sentence import embedding_width
 from likewise.encoders.shards import (
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("likewise")
 
+# Raised when a PRINT takes in more, or reads it otherwise: what was kept under the former ones is not found.
+_PRINT_VERSION = 2
 # Texts encoded before a shard is written: what a crash can cost.
 SHARD = 8192
 # Matrices above this size are laid out in a file and mapped, not held.
@@ -87,10 +90,8 @@ def identify(encoder: SentenceTransformer, prompt: str | None = None, precision:
     # The prompt that texts really get, so that another one never finds these vectors.
     prompt = prompt or default_prompt(encoder)
     digest = hashlib.blake2b(digest_size=12)
-    modules = [type(module).__name__ for module in encoder]
-    settings: list[object] = [getattr(module, "get_config_dict", dict)() for module in encoder]
-    about = [modules, settings, encoder.max_seq_length, prompt, precision, _tokenizer_content(encoder)]
-    digest.update(json.dumps(about, default=str, sort_keys=True).encode())
+    about = [_PRINT_VERSION, settings_of(encoder), prompt, precision]
+    digest.update(json.dumps(about, sort_keys=True).encode())
     # No pooling mode reads BERT's pooler, and a checkpoint without one is given a new one at every start.
     read = {name: value for name, value in encoder.state_dict().items() if ".pooler." not in name}
     for name, value in sorted(read.items()):
@@ -99,21 +100,9 @@ def identify(encoder: SentenceTransformer, prompt: str | None = None, precision:
     return Identity(digest.hexdigest(), embedding_width(encoder), prompt)
 
 
-def _tokenizer_content(encoder: SentenceTransformer) -> object:
-    """All that a tokenizer goes by: the same weights read other pieces as another text."""
-    tokenizer: Any = getattr(encoder, "tokenizer", None)
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is not None:
-        # Cutting and padding are set by whoever calls it last; texts are cut at `max_seq_length`.
-        whole = json.loads(backend.to_str())
-        return {name: part for name, part in whole.items() if name not in ("truncation", "padding")}
-    vocabulary = getattr(tokenizer, "get_vocab", None)
-    return [type(tokenizer).__name__, vocabulary() if callable(vocabulary) else None]
-
-
 def remembered_identity(key: Sequence[object], find: Callable[[], Identity]) -> Identity:
     """The identity found before for what `key` says, or found now: the weights need not be read for it."""
-    name = content_key(*key)
+    name = content_key(_PRINT_VERSION, *key)
     with contextlib.suppress(TypeError):
         kept = _IDENTITIES.read_json(name)
         if kept is not None:

@@ -105,6 +105,37 @@ def _longest_mapped(charsmap: Any) -> int:
     return max(map(len, content[4 + trie :].split(b"\0")))
 
 
+# What a template may put around a text, in tokens, and how often it may say the text itself.
+_MOST_PIECES, _MOST_ADDED, _MOST_SAID = 64, 512, 4
+
+
+def _adds_little(value: Any) -> bool:
+    """Whether the steps that put markers around a text add few, and one template at most is among them."""
+    seen, templates, steps = 0, 0, [value]
+    while steps:
+        step = steps.pop()
+        steps += step.get("processors") or []
+        templates += step.get("type") == "TemplateProcessing"
+        seen += 1
+        # The library gives up, in many lines, on some templates over what another template has made.
+        if seen + len(steps) > _MOST_STEPS or templates > 1 or not _is_short_template(step):
+            return False
+    return True
+
+
+def _is_short_template(step: dict[str, Any]) -> bool:
+    tokens = step.get("special_tokens") or {}
+    for name in ("single", "pair"):
+        pieces = step.get(name) or []
+        markers = [piece["SpecialToken"]["id"] for piece in pieces if "SpecialToken" in piece]
+        said = [piece["Sequence"]["id"] for piece in pieces if "Sequence" in piece]
+        if len(pieces) > _MOST_PIECES or any(said.count(text) > _MOST_SAID for text in said):
+            return False
+        if sum(len(tokens[marker]["ids"]) for marker in markers if marker in tokens) > _MOST_ADDED:
+            return False
+    return True
+
+
 def _knows_unknown(value: Any) -> bool:
     """Whether a model of pieces has the piece for unknown words, and leaves nothing to chance."""
     if not isinstance(value, dict):
@@ -189,6 +220,7 @@ def check_tokenizer(folder: Path) -> None:
     whole = {
         "added_tokens": or_null(list_of(_added_token)),
         **dict.fromkeys(("normalizer", "pre_tokenizer"), or_null(_grows_little)),
+        "post_processor": or_null(_adds_little),
         "model": _knows_unknown,
     }
     path = folder / "tokenizer.json"

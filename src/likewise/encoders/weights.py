@@ -35,6 +35,9 @@ _BITS = {
 _FRACTIONS = frozenset({"F16", "BF16", "F32", "F64"})
 # A network that needs more than so many times the numbers of its file was not saved there.
 _MOST_TIMES, _SLACK = 4, 2**24
+# Short inputs are padded to a window or a chunk: numbers that one layer then holds, by key of config.json.
+_PADDED_TO = re.compile(r"attention_window$|local_radius$|(?<!attention_)chunk_(size|length)$")
+_HEADS, _STATES = re.compile(r"heads$"), re.compile(r"(d_state|state_size)$")
 # Buffers that older versions saved, and that are computed now.
 _COMPUTED = re.compile(r"(^|\.)(position_ids|inv_freq|masked_bias|attn\.bias|relative_position_index)$")
 # No pooling mode reads BERT's pooler; a checkpoint without one is given a new one.
@@ -57,6 +60,8 @@ def check_types(path: Path, network: nn.Module) -> None:
 
 def _read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
     """Names, shapes and number formats of a safetensors file."""
+    if not path.is_file():
+        raise ModelError(f"{path}: the file is missing; {DAMAGED}")
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -101,8 +106,6 @@ def _described(path: Path, name: str, about: Any) -> tuple[tuple[int, ...], tupl
 
 def read_tensors(path: Path, *, device: str = "cpu") -> dict[str, Tensor]:
     """The tensors of a safetensors file, every number finite."""
-    if not path.is_file():
-        raise ModelError(f"{path}: the file is missing; {DAMAGED}")
     read_header(path)
     tensors: dict[str, Tensor] = loading(path, lambda: load_file(path, device=device))
     check_finite(tensors, path)
@@ -177,26 +180,69 @@ def check_described(kind: str, folder: Path, path: Path) -> None:
     check_names(loading(folder, describe).state_dict(), read_header(path), path)
 
 
-def check_size(folder: Path, files: Iterable[Path]) -> None:
-    """Refuse a config.json of a far larger network than the weights are, before memory is taken for it."""
-    from transformers import AutoConfig, AutoModel
+def check_size(folder: Path, files: Iterable[Path], *, outputs: int | None = None) -> None:
+    """Refuse a config.json of a far larger network than the weights are, before memory is taken for it.
+
+    With `outputs` the network has a head of so many on top, by which sequences are classified.
+    """
+    from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
     held = [math.prod(shape) for file in files for shape in read_header(file).values()]
     config = loading(
         folder, lambda: AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     )
 
-    def describe() -> list[int]:
-        with torch.device("meta"):
-            network = AutoModel.from_config(config, trust_remote_code=False)
-        return [tensor.numel() for tensor in network.parameters()]
+    kind: Any = AutoModel if outputs is None else AutoModelForSequenceClassification
+    config.num_labels = config.num_labels if outputs is None else outputs
 
-    described = loading(folder, describe)
+    def describe() -> tuple[list[int], int]:
+        with torch.device("meta"):
+            network = kind.from_config(config, trust_remote_code=False)
+        return [tensor.numel() for tensor in network.parameters()], _computed(network)
+
+    described, computed = loading(folder, describe)
+    path = folder / "config.json"
     if sum(described) > _MOST_TIMES * sum(held) + _SLACK or len(described) > _MOST_TIMES * len(held) + 100:
         raise ModelError(
-            f"{folder / 'config.json'}: describes a network of {len(described):,} tensors with "
+            f"{path}: describes a network of {len(described):,} tensors with "
             f"{sum(described):,} numbers, the weights are {len(held):,} with {sum(held):,}; {DAMAGED}"
         )
+    if computed > _MOST_TIMES * sum(held) + _SLACK:
+        raise ModelError(
+            f"{path}: describes a network that computes {computed:,} numbers when it is built (tables of "
+            f"positions, masks), beside {sum(held):,} weights; {DAMAGED}"
+        )
+    _check_padded(config.to_dict(), sum(held), path)
+
+
+def _computed(network: nn.Module) -> int:
+    """Numbers of a network that it computes when it is built: buffers, and tensors outside of its state."""
+    buffers = {id(tensor): tensor.numel() for tensor in network.buffers()}
+    for module in network.modules():
+        own = [one for one in vars(module).values() if isinstance(one, Tensor)]
+        buffers |= {id(tensor): tensor.numel() for tensor in own}
+    return sum(buffers.values())
+
+
+def _check_padded(settings: Mapping[str, Any], held: int, path: Path) -> None:
+    """Refuse windows and chunks to which a text of one word is padded, at the cost of all the memory."""
+    reach = _largest(settings, _PADDED_TO)
+    heads, states = _largest(settings, _HEADS), _largest(settings, _STATES)
+    if reach**2 * heads * states > _MOST_TIMES * held + _SLACK:
+        raise ModelError(
+            f"{path}: pads every text to a window or chunk of {reach:,}, for {heads:,} heads; "
+            f"that is beyond a network of {held:,} weights; {DAMAGED}"
+        )
+
+
+def _largest(settings: Any, named: re.Pattern[str]) -> int:
+    """The largest whole number under keys of a name, at any depth; 1 if there is none."""
+    found = 1
+    for key, value in settings.items() if isinstance(settings, dict) else ():
+        for one in value if isinstance(value, list | tuple) else [value]:
+            known = isinstance(one, int) and named.search(str(key)) is not None
+            found = max(found, one if known else _largest(one, named))
+    return found
 
 
 def check_transformer(network: Any, folder: Path, files: Iterable[Path]) -> None:

@@ -177,8 +177,8 @@ def load_joint(
 
     where = local_folder(name)
     part = open_network(where)
-    check_size(part.folder, part.weights)
     outputs = 1 if relation.kind == "graded" else len(relation.labels)
+    check_size(part.folder, part.weights, outputs=outputs)
     labels = relation.labels or (relation.name,)
     options: dict[str, Any] = {
         "num_labels": outputs,

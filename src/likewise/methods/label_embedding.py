@@ -180,6 +180,20 @@ class LabelModel(nn.Module):
         return {"loss": loss + 0.0 * torch.stack(others).sum() if others else loss}
 
 
+def matching_shapes(
+    encoder: SentenceTransformer, tasks: Sequence[Relation], *, matcher: str, hidden: int | None = None
+) -> dict[str, Tensor]:
+    """What `LabelModel.matching_state` of such a model holds, on no device: it takes no memory."""
+    width = embedding_width(encoder)
+    with torch.device("meta"):
+        if matcher != ONE_HOT:
+            made: nn.Module = nn.ModuleDict({"matcher": make_matcher(matcher, width, hidden=hidden)})
+        else:
+            heads = {parameter_name(task.name): nn.Linear(width, len(task.labels)) for task in tasks}
+            made = nn.ModuleDict({"heads": nn.ModuleDict(heads)})
+    return made.state_dict()
+
+
 def check_tasks(tasks: Sequence[Relation]) -> None:
     """Refuse what cannot be told apart: tasks of one name, a task without labels."""
     names = [task.name for task in tasks]

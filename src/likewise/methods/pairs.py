@@ -316,6 +316,17 @@ class PairModel(nn.Module):
         return read.double().cpu().numpy()
 
 
+def head_shapes(encoder: SentenceTransformer, objectives: Sequence[Objective]) -> dict[str, Tensor]:
+    """The state of the heads that a model of these objectives has, on no device: it takes no memory."""
+    width = embedding_width(encoder)
+    heads: dict[str, nn.Module] = {}
+    with torch.device("meta"):
+        for one in objectives:
+            if one.head_key not in heads:
+                heads[one.head_key] = _new_head(one, Pairing(one.features).width(width), width)
+    return nn.ModuleDict(heads).state_dict()
+
+
 def objective_source(objective: Objective) -> str:
     """Either cosine or head: where an answer comes from, printed beside every number."""
     return "cosine" if objective.head in _COSINES else "head"

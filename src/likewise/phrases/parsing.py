@@ -21,8 +21,9 @@ from likewise.data.filecache import content_digests, content_key, files_in
 from likewise.data.links import Span
 from likewise.encoders.resolve import local_model
 from likewise.errors import DataError, LikewiseError, ModelError, Problem, UsageError
-from likewise.files import is_there, note_input, refuse_endless
+from likewise.files import is_there, note_input
 from likewise.phrases.chunking import RuleChunker
+from likewise.phrases.pipelines import check_pipeline_config, check_pipeline_files
 from likewise.phrases.spans import Phraser, Phrases, uncrossed
 
 if TYPE_CHECKING:
@@ -184,11 +185,11 @@ def _load(folder: Path, *, installed: bool) -> Language:
     try:
         import spacy
 
+        check_pipeline_files(folder)
         for file in (folder, *files_in(folder)):
             note_input(file)
-        for path in folder.rglob("*"):
-            if not path.is_dir():
-                refuse_endless(path)
+        if not installed:
+            check_pipeline_config(folder)
         with nullcontext() if installed else _without_pickles(folder):
             nlp = spacy.load(folder, exclude=list(_UNUSED))
     except ImportError as error:

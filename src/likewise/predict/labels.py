@@ -22,11 +22,11 @@ from likewise.encoders.resolve import local_folder
 from likewise.encoders.rules import Rules, among, check_keys, map_of, number, or_null, size
 from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding, encode_texts
-from likewise.encoders.weights import check_names, read_tensors
+from likewise.encoders.weights import check_names, read_header, read_tensors
 from likewise.errors import UsageError
 from likewise.folders import read_relation, reading
 from likewise.matchers import MATCHERS
-from likewise.methods.label_embedding import ONE_HOT, LabelModel, label_vectors, shorten
+from likewise.methods.label_embedding import ONE_HOT, LabelModel, label_vectors, matching_shapes, shorten
 from likewise.methods.label_texts import find_label_faults
 from likewise.predict.asking import Answerer, Labels
 from likewise.predict.embedding import EncoderEmbedding
@@ -204,12 +204,13 @@ class LabelsFamily(Family[LabelModel]):
         encoder = load_encoder(name, device=running.device)
         beside = path.parent / "label_encoder"
         labels = load_encoder(beside, device=running.device) if os.path.lexists(beside) else None
+        file, options = path.parent / "matcher.safetensors", document["labels"]
         with reading(path):
-            model = LabelModel(encoder, tasks, label_encoder=labels, **document["labels"])
-        file = path.parent / "matcher.safetensors"
-        state = read_tensors(file, device=str(model.encoder.device))
-        check_names(model.matching_state(), {key: tuple(value.shape) for key, value in state.items()}, file)
-        model.load_matching(state)
+            # Before memory is taken for them.
+            needed = matching_shapes(encoder, tasks, matcher=options["matcher"], hidden=options.get("hidden"))
+            check_names(needed, read_header(file), file)
+            model = LabelModel(encoder, tasks, label_encoder=labels, **options)
+        model.load_matching(read_tensors(file, device=str(model.encoder.device)))
         return model.eval()
 
     def answerer(self, model: LabelModel, about: Mapping[str, Any], running: Running) -> Classifier:

@@ -32,7 +32,7 @@ from likewise.encoders.rules import (
 from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding
 from likewise.encoders.vocabulary import find_vocabulary
-from likewise.encoders.weights import check_names, read_tensors, refuse_names
+from likewise.encoders.weights import check_names, read_header, read_tensors, refuse_names
 from likewise.errors import ModelError, UsageError
 from likewise.folders import read_relation, reading
 from likewise.heads import ACTIVATIONS, HEADS, Layers
@@ -40,7 +40,7 @@ from likewise.losses import LOSSES
 from likewise.matchers import MATCHERS
 from likewise.methods.described import DESCRIBED
 from likewise.methods.multilingual import FrozenPart
-from likewise.methods.pairs import Objective, PairModel, objective_source
+from likewise.methods.pairs import Objective, PairModel, head_shapes, objective_source
 from likewise.predict.asking import Answerer
 from likewise.predict.embedding import EncoderEmbedding
 from likewise.predict.families import Family, Running
@@ -251,12 +251,13 @@ def _with_heads(encoder: SentenceTransformer, where: Path, document: Mapping[str
     path, file = where / DOCUMENT, where / "likewise" / "heads.safetensors"
     with reading(path):
         objectives = [read_objective(entry, path) for entry in document["objectives"]]
+        # Before memory is taken for them.
+        check_names(head_shapes(encoder, objectives), read_header(file), file)
         model = PairModel(with_saved_padding(encoder, document), objectives)
         listed = [Relation.from_dict(entry) for entry in document["relations"]]
     if listed != list(model.relations):
         raise ModelError(f"{path}: its relations are not those of its objectives; {DAMAGED}")
     state = read_tensors(file, device=str(encoder.device))
-    check_names(model.heads.state_dict(), {key: tuple(one.shape) for key, one in state.items()}, file)
     model.heads.load_state_dict(state)
     return model.eval()
 
