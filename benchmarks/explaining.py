@@ -13,20 +13,21 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
 
-from alignment import CHUNKED, Case, cases, linked
+from alignment import CHUNKED, Case, best_cosines, cases, linked, overlap, shared
 from alignment_corpora import edited_words, read_edits
 from likewise.encoders.sentence import load_encoder
 from likewise.explain.matching import MATCHED, least_matched, word_matches
 from likewise.phrases import scoring
 from likewise.phrases.aligner import Aligner
 from likewise.phrases.parsing import phraser
-from likewise.phrases.spans import Phrases
+from likewise.phrases.spans import Phrases, nodes
 from likewise.versions import versions
 
 HERE = Path(__file__).parent
@@ -36,19 +37,26 @@ KINDS = ("hypothesis", "premise")
 def chunk_numbers(encoder: str, name: str) -> dict[str, float]:
     """Unlinked chunks and strengths of one file of iSTS test."""
     group = cases(encoder, name, "test")
-    links = linked(group, scoring.shipped())
+    strengths, shares, scores = zip(*(row for case in group for row in scored(case)), strict=True)
+    return {
+        "unlinked f1": unlinked_f1(group, linked(group, scoring.shipped())),
+        "unlinked f1, best cosines": unlinked_f1(group, best_cosines(group)),
+        "unlinked f1, overlap": unlinked_f1(group, overlap(group)),
+        "strength spearman": round(float(spearmanr(strengths, scores)[0]), 4),
+        "strength spearman, overlap": round(float(spearmanr(shares, scores)[0]), 4),
+        "links": len(scores),
+    }
+
+
+def unlinked_f1(group: list[Case], links: Sequence[Any]) -> float:
+    """F1 of the chunks that links leave out, against those that people left."""
     gold, mine = [], []
     for number, (case, found) in enumerate(zip(group, links, strict=True)):
         for side in (0, 1):
             gold.append({(number, chunk) for chunk in unlinked(case, case.gold, side)})
             mine.append({(number, chunk) for chunk in unlinked(case, found, side)})
     right = sum(len(g & m) for g, m in zip(gold, mine, strict=True))
-    strengths, scores = zip(*(pair for case in group for pair in scored(case)), strict=True)
-    return {
-        "unlinked f1": round(2 * right / (sum(map(len, gold)) + sum(map(len, mine))), 4),
-        "strength spearman": round(float(spearmanr(strengths, scores)[0]), 4),
-        "links": len(scores),
-    }
+    return round(2 * right / (sum(map(len, gold)) + sum(map(len, mine))), 4)
 
 
 def unlinked(case: Case, links: Any, side: int) -> list[tuple[int, ...]]:
@@ -58,37 +66,42 @@ def unlinked(case: Case, links: Any, side: int) -> list[tuple[int, ...]]:
     return [c for c in chunks if c not in taken and any(x.isalnum() for i in c for x in words[i])]
 
 
-def scored(case: Case) -> list[tuple[float, float]]:
-    """Our strength and people's score of every link that people made."""
+def scored(case: Case) -> list[tuple[float, float, float]]:
+    """Our strength, the share of common words and people's score of every link that people made."""
     row = {chunk: i for i, chunk in enumerate(case.pair.chunks_a)}
     column = {chunk: j for j, chunk in enumerate(case.pair.chunks_b)}
-    alike = case.chunk_cosines[1]
+    alike, common = case.chunk_cosines[1], shared(case)
     return [
-        (float(alike[row[link.a], column[link.b]]), link.score)
+        (
+            float(alike[row[link.a], column[link.b]]),
+            float(common[row[link.a], column[link.b]]),
+            link.score,
+        )
         for link in case.pair.links
         if link.score is not None
     ]
 
 
-def edit_numbers(encoder: str, split: str, bars: list[float]) -> dict[str, Any]:
+def edit_numbers(encoder: str, split: str, bars: list[float], *, pipeline: str) -> dict[str, Any]:
     """Per kind of sentence and bar: how often the least matched phrase covers the new words of an edit."""
-    phrases, aligner = phraser("spacy"), Aligner(load_encoder(encoder))
+    phrases, aligner = phraser(pipeline), Aligner(load_encoder(encoder))
     found: dict[str, Any] = {}
     for kind in KINDS:
         edits = read_edits(kind, split, data_dir=None)
         texts = phrases([text for edit in edits for text in (edit.original, edit.edited)])
         states = aligner.states_of(texts)
-        tried: dict[float, list[tuple[bool, bool, float]]] = {bar: [] for bar in bars}
+        tried: dict[float, list[tuple[bool, bool, float, float]]] = {bar: [] for bar in bars}
         for original, edited in zip(texts[::2], texts[1::2], strict=True):
             new = new_words(original, edited)
             if not new:
                 continue
             a, b = states[original.text, original.words], states[edited.text, edited.words]
-            matched = word_matches(a, b)[1]
+            matched, by_chance = word_matches(a, b)[1], drawn_covers(edited, new, known=original.tokens)
             for bar, rows in tried.items():
                 odd = set(range(*(least_matched(edited, matched, bar, other=original.tokens) or (0, 0))))
-                rows.append((new <= odd, bool(new & odd), len(odd) / len(edited.words)))
-        names = ("covered", "touched", "share of the sentence")
+                share = len(odd) / len(edited.words)
+                rows.append((new <= odd, bool(new & odd), share, by_chance))
+        names = ("covered", "touched", "share of the sentence", "covered by a drawn phrase")
         found[kind] = {
             str(bar): {
                 "edits": len(rows),
@@ -97,6 +110,14 @@ def edit_numbers(encoder: str, split: str, bars: list[float]) -> dict[str, Any]:
             for bar, rows in tried.items()
         }
     return found
+
+
+def drawn_covers(edited: Phrases, new: set[int], *, known: Sequence[str]) -> float:
+    """How often a phrase drawn from those with a word that the original lacks covers all new words."""
+    old = {token.casefold() for token in known}
+    strange = {i for i, token in enumerate(edited.tokens) if token.casefold() not in old}
+    drawn = [set(range(*span)) for span in nodes(edited)[0] if strange & set(range(*span))]
+    return sum(new <= one for one in drawn) / len(drawn) if drawn else 0.0
 
 
 def new_words(original: Phrases, edited: Phrases) -> set[int]:
@@ -110,16 +131,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--encoder", default="minilm", help="folder, name under LIKEWISE_MODELS, hub id")
     parser.add_argument("--choose", action="store_true")
+    parser.add_argument("--phrases", default="spacy", help="who makes the phrases: spacy, or a pipeline")
     options = parser.parse_args()
     if options.choose:
         bars = [round(0.5 + 0.05 * step, 2) for step in range(9)]
-        print(json.dumps(edit_numbers(options.encoder, "train", bars), indent=1))
+        print(json.dumps(edit_numbers(options.encoder, "train", bars, pipeline=options.phrases), indent=1))
         return
+    edits = edit_numbers(options.encoder, "dev", [MATCHED], pipeline=options.phrases)
     document = {
         "encoder": options.encoder,
         "chunks": {name: chunk_numbers(options.encoder, name) for name in CHUNKED},
         "bar": MATCHED,
-        "edits": {k: v[str(MATCHED)] for k, v in edit_numbers(options.encoder, "dev", [MATCHED]).items()},
+        "edits": {kind: found[str(MATCHED)] for kind, found in edits.items()},
         "versions": versions(),
     }
     target = HERE / "results" / "explaining.json"

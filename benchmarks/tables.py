@@ -1,8 +1,10 @@
-"""Write the tables of README and docs from benchmarks/results: between `<!-- table NAME -->` and `<!-- end
--->`.
+"""Write the tables of README and docs from benchmarks/results, between `<!-- table NAME -->` and `<!-- end
+-->`, and the numbers in prose that a `<!-- numbers: … -->` stands behind (tabling/numbers.py).
 
-python benchmarks/tables.py            rewrite
-python benchmarks/tables.py --check    fail if a page is not what the results say
+python benchmarks/tables.py               rewrite
+python benchmarks/tables.py --check       fail if a page is not what the results say
+python benchmarks/tables.py --unmarked    list the decimal numbers that no marker accounts for, on the pages
+                                          that report results
 """
 
 from __future__ import annotations
@@ -11,12 +13,15 @@ import argparse
 import re
 import sys
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 
 from tabling import (
     experiments,
     house,
     labels,
     multilingual,
+    numbers,
     phrases,
     regression,
     relations,
@@ -81,10 +86,37 @@ FAMILIES: dict[str, Callable[[str], str]] = {
 }
 
 
+@cache
 def make(name: str) -> str:
     """A table by its marker: a name of ours, or `experiment:RESULT`, `by-start:RESULT`."""
     kind, _, argument = name.partition(":")
     return FAMILIES[kind](argument) if argument else TABLES[name]()
+
+
+def pages() -> list[Path]:
+    """All pages with tables or numbers of results."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def reporting_pages() -> list[Path]:
+    """The pages that report results: every decimal number there says where it comes from."""
+    docs = ROOT / "docs"
+    return [ROOT / "README.md", docs / "evaluation.md", *sorted((docs / "methods").glob("*.md"))]
+
+
+def updated(page: str) -> str:
+    """The text of a page with tables and numbers as the results say."""
+    tables = MARKED.sub(lambda m: m.group(1) + make(m.group(2)) + m.group(3), page)
+    return numbers.refreshed(tables, make)
+
+
+def unmarked() -> list[str]:
+    """Decimal numbers in the prose of reporting pages without a marker."""
+    return [
+        f"{page.relative_to(ROOT)}:{line}"
+        for page in reporting_pages()
+        for line in numbers.unmarked(page.read_text(encoding="utf8"))
+    ]
 
 
 def main() -> None:
@@ -93,18 +125,26 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--check", action="store_true")
-    check = parser.parse_args().check
+    parser.add_argument("--unmarked", action="store_true")
+    options = parser.parse_args()
+    if options.unmarked:
+        found = unmarked()
+        print("\n".join(found))
+        sys.exit(1 if found else 0)
     stale = []
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    for page in pages():
         old = page.read_text(encoding="utf8")
-        new = MARKED.sub(lambda m: m.group(1) + make(m.group(2)) + m.group(3), old)
+        try:
+            new = updated(old)
+        except numbers.NumberError as error:
+            sys.exit(f"{page.relative_to(ROOT)}: {error}")
         if new != old:
             stale.append(str(page.relative_to(ROOT)))
-            if not check:
+            if not options.check:
                 page.write_text(new, encoding="utf8")
     if stale:
-        print(("stale: " if check else "rewritten: ") + ", ".join(stale))
-    if check and stale:
+        print(("stale: " if options.check else "rewritten: ") + ", ".join(stale))
+    if options.check and stale:
         sys.exit(1)
 
 

@@ -216,6 +216,7 @@ WRITERS = {
     ),
     "a result over a file that is there": (*EVALUATE, "k.csv"),
     "a summary over a file that is there": ("experiment", "e.toml", "--summary", "sum"),
+    "predictions over a file that is there": ("experiment", "e.toml", "--summary", "predicted"),
 }
 
 
@@ -223,7 +224,9 @@ WRITERS = {
 def test_verbs_write_over_no_input_and_replace_nothing_unasked(likewise, world, case):
     (world / "s").mkdir()
     (world / "sum").mkdir()
-    for name in ("s/train.csv", "s/test.csv", "t.csv", "k.csv", "k.jsonl", "sum/small.json"):
+    (world / "predicted").mkdir()
+    summaries = ("sum/small.json", "predicted/small.predictions.npz")
+    for name in ("s/train.csv", "s/test.csv", "t.csv", "k.csv", "k.jsonl", *summaries):
         (world / name).write_text(ROWS)
     (world / "link.csv").symlink_to("pairs.csv")
     os.link(world / "pairs.csv", world / "hard.csv")

@@ -75,6 +75,13 @@ def test_tables_are_what_the_results_say():
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_numbers_in_prose_say_where_they_come_from():
+    result = subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / "tables.py", "--unmarked"], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 @pytest.mark.parametrize(
     "page", [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"], ids=lambda p: p.name
 )

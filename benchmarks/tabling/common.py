@@ -43,9 +43,13 @@ def printed(setting: dict[str, Any], column: str) -> str:
     """.720 for a correlation, 86.7 for an accuracy."""
     if column not in setting["metrics"]:
         return "–"
-    mean = setting["mean"][column]
-    correlation = setting["metrics"][column] in ("spearman", "pearson")
-    return f"{mean / 100:.3f}".replace("0.", ".", 1) if correlation else f"{mean:.1f}"
+    return markdown_number(setting["mean"][column], setting["metrics"][column])
+
+
+def markdown_number(value: float, metric: str) -> str:
+    """A value ×100 by its metric, as papers print it: .720 for a correlation, 86.7 for an accuracy."""
+    correlation = metric in ("spearman", "pearson")
+    return f"{value / 100:.3f}".replace("0.", ".", 1) if correlation else f"{value:.1f}"
 
 
 def published_numbers() -> dict[str, Any]:

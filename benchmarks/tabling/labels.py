@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from tabling.baselines import MAJORITY, SUITES, free_row, free_ways
 from tabling.common import markdown, printed, published_rows, read
 
 SCENARIOS = ("cardinality", "domain", "objective")
@@ -18,7 +19,7 @@ def classification(ending: str) -> str:
     results = [read(f"labels-{scenario}{ending.removesuffix('-')}") for scenario in SCENARIOS]
     columns = [list(result["settings"][0]["metrics"]) for result in results]
     by_name = [{setting["setting"]: setting for setting in result["settings"]} for result in results]
-    rows = []
+    rows = [majority_row(results)]
     for name in by_name[0]:
         if not all(name in settings for settings in by_name):
             continue
@@ -37,6 +38,20 @@ def classification(ending: str) -> str:
     return markdown(["setting", *header, "average gain", "seeds"], rows)
 
 
+def majority_row(results: list[dict[str, Any]]) -> list[str]:
+    """The row of one answer for every text, with its mean difference to the baselines."""
+    cells, gains = [], []
+    for result in results:
+        base = next(s for s in result["settings"] if s["setting"] == result["baseline"])
+        label, found = free_row(result["suite"], base["metrics"], "")
+        cells += found
+        gains += [
+            free_ways(result["suite"], column, "")[MAJORITY] - base["mean"][column]
+            for column in base["metrics"]
+        ]
+    return [label, *cells, f"{sum(gains) / len(gains):+.1f}", "–"]
+
+
 UPDATED = {"cardinality": "IMDB", "domain": "Kitchen", "objective": "IMDB"}
 
 
@@ -47,6 +62,18 @@ def updates() -> str:
         settings = {one["setting"]: one for one in read(f"labels-{scenario}-update")["settings"]}
         before, cold = settings["before"]["mean"], settings["cold"]
         old = [column for column in settings["before"]["metrics"] if column != new]
+        chance = free_ways("classification", new, "")[MAJORITY]
+        rows.append(
+            [
+                f"{new} after {', '.join(old)}",
+                f"no training: {MAJORITY}",
+                "–",
+                f"{chance:.1f}",
+                f"{chance - cold['mean'][new]:+.2f}",
+                "–",
+                "–",
+            ]
+        )
         for name in ("hot", "hot, a tenth rehearsed", "zero"):
             found = settings[name]
             change = sum(found["mean"][column] - before[column] for column in old) / len(old)
@@ -92,7 +119,19 @@ def affinity_together(name: str) -> str:
     """What 1, 2, … tasks in one model reach, and gain over one task and over the baseline."""
     from likewise.experiments.affinity_tables import together_table
 
-    return affinity_parts(name, together_table)
+    result = read(name)
+    if result.get("suite") not in SUITES:
+        return affinity_parts(name, together_table)
+    columns = list(result["settings"][0]["metrics"])
+    chance = [free_ways(result["suite"], column, "")[MAJORITY] for column in columns]
+
+    def with_majority(report: Any, show: Callable[..., str]) -> tuple[Sequence[str], list[Sequence[str]]]:
+        header, rows = together_table(report, show)
+        values = [*chance, sum(chance) / len(chance)]
+        cells = [f"{value:.2f}" for value in values][: len(header) - 1]
+        return header, [(f"no training: {MAJORITY}", *cells), *rows]
+
+    return affinity_parts(name, with_majority)
 
 
 def affinity_parts(name: str, table: Callable[..., Any]) -> str:

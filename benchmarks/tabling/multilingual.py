@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tabling.baselines import COSINE, FREE, free_ways
 from tabling.common import markdown, read
 
 
@@ -94,7 +95,9 @@ def language_groups(name: str) -> str:
     """An experiment over language pairs, Pearson averaged over groups of them, then over seeds."""
     settings = read(name)["settings"]
     groups = pair_groups(settings[0]["metrics"])
-    rows = [
+    raw = [[free_ways("language-pairs", pair, "")[COSINE] for pair in pairs] for pairs in groups.values()]
+    rows = [[f"{FREE}: {COSINE}", *(f"{sum(values) / len(values):.2f}" for values in raw), "–"]]
+    rows += [
         [
             setting["setting"],
             *(f"{sum(setting['mean'][p] for p in pairs) / len(pairs):.2f}" for pairs in groups.values()),

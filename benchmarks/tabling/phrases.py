@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from tabling.baselines import COSINE, FREE, MAJORITY, free_ways
 from tabling.common import is_there, markdown, published_rows, read, spread
 
 
@@ -28,35 +29,43 @@ def alignment() -> str:
 
 
 def explaining() -> str:
-    """What people made against our explanations."""
+    """What people made against our explanations, beside what needs no fitted weights and no encoder."""
     result = read("explaining")
     rows = []
     for name, found in result["chunks"].items():
-        rows.append([f"iSTS {name}: chunks people left unlinked, F1", f"{100 * found['unlinked f1']:.1f}"])
-        rows.append(
-            [f"iSTS {name}: strength against people's score, Spearman", f"{found['strength spearman']:.3f}"]
-        )
+        ways = ("unlinked f1", "unlinked f1, best cosines", "unlinked f1, overlap")
+        numbers = [f"{100 * found[way]:.1f}" for way in ways]
+        rows.append([f"iSTS {name}: chunks people left unlinked, F1", *numbers, "–"])
+        strengths = [f"{found[way]:.3f}" for way in ("strength spearman", "strength spearman, overlap")]
+        label = f"iSTS {name}: strength against people's score, Spearman"
+        rows.append([label, strengths[0], "–", strengths[1], "–"])
     for name, found in result["edits"].items():
         rows.append(
             [
                 f"edited {name} ({found['edits']}): the least matched phrase holds every new word, %",
                 f"{100 * found['covered']:.1f} (at least one: {100 * found['touched']:.1f}; "
                 f"length {100 * found['share of the sentence']:.0f} % of the sentence)",
+                *"––",
+                f"{100 * found['covered by a drawn phrase']:.1f}",
             ]
         )
     edits = list(result["edits"].values())
     total = sum(found["edits"] for found in edits)
-    pooled = sum(found["edits"] * found["covered"] for found in edits) / total
-    rows.append(
-        [f"all {total} edits: the least matched phrase holds every new word, %", f"{100 * pooled:.1f}"]
-    )
-    return markdown(["", ""], rows)
+    pooled = [
+        f"{100 * sum(found['edits'] * found[way] for found in edits) / total:.1f}"
+        for way in ("covered", "covered by a drawn phrase")
+    ]
+    label = f"all {total} edits: the least matched phrase holds every new word, %"
+    rows.append([label, pooled[0], *"––", pooled[1]])
+    free = [f"{FREE}: {way}" for way in ("mutual best cosines", "common words", "a phrase at random")]
+    return markdown(["", "ours", *free], rows)
 
 
 def injection() -> str:
     """How well encoders learn phrases in each way: accuracies on held-out paraphrases, in per cent."""
-    rows = []
-    for name, found in read("injection").items():
+    results = read("injection")
+    rows = [["–", f"{FREE}: {MAJORITY}", f"{100 * commonest_phrases(results):.1f}", *"–––", "50.0", "–", "–"]]
+    for name, found in results.items():
         _, encoder, way = name.split("-", 2)
         # Runs by another seed, two towers and noised links have tables of their own.
         if way.startswith(("both-", "towers")) or "noise" in way:
@@ -71,6 +80,22 @@ def injection() -> str:
         rows.append([encoder, way, *numbers, f"{found['pairs_of']['train']:,}", f"{found['steps']:,}"])
     header = ["encoder", "taught", "phrases", "paraphrase", "random", "in-paraphrase", "sentences"]
     return markdown([*header, "training pairs", "steps"], rows)
+
+
+def commonest_phrases(results: dict[str, Any]) -> float:
+    """The share of the commonest of the three classes of held-out phrases.
+
+    The accuracy over all phrases is the mean of those of the classes, weighted by their shares; several ways
+    of teaching are judged by the same phrases, so their accuracies give the shares away.
+    """
+    import numpy as np
+
+    classes = [f"phrases {one}" for one in ("paraphrase", "random", "in-paraphrase")]
+    ways = ("both", "simple", "phrases", "phrases-simple")
+    held = [results[f"injected-minilm-{way}"]["held_out"] for way in ways]
+    matrix = np.array([[one[name] for name in classes] for one in held] + [[1.0, 1.0, 1.0]])
+    shares = np.linalg.lstsq(matrix, np.array([*(one["phrases"] for one in held), 1.0]), rcond=None)[0]
+    return float(shares.max())
 
 
 # Columns of the table of fine-tuned tasks: name, experiment without its encoder, column there.
@@ -89,8 +114,10 @@ TASKS_AFTER_PHRASES = (
 
 def injected_tasks() -> str:
     """Fine-tuned tasks by what the encoder was taught before; the difference to none, * if significant."""
-    rows = []
+    columns = [column for _, _, column in TASKS_AFTER_PHRASES]
+    rows = [["–", f"{FREE}: {MAJORITY}", *(_free(column, MAJORITY) for column in columns)]]
     for encoder in ("minilm", "mpnet"):
+        rows.append([encoder, f"{FREE}: {COSINE}", *(_free(column, COSINE, encoder) for column in columns)])
         found = {stem: _if_there(f"{stem}-{encoder}") for _, stem, _ in TASKS_AFTER_PHRASES}
         for setting in found["paraphrase-1k"]["settings"]:
             name = setting["setting"]
@@ -98,6 +125,12 @@ def injected_tasks() -> str:
             rows.append([encoder, name, *cells])
     rows += [["paper, BERT-base", name, *cells] for name, cells in published_rows("paraphrase").items()]
     return markdown(["encoder", "taught before", *(name for name, _, _ in TASKS_AFTER_PHRASES)], rows)
+
+
+def _free(column: str, way: str, encoder: str = "") -> str:
+    """What a task's column reaches without training, in one way; a dash where that way cannot answer it."""
+    ways = free_ways("paraphrase", column, encoder)
+    return f"{ways[way]:.1f}" if way in ways else "–"
 
 
 def _if_there(name: str) -> dict[str, Any]:
@@ -127,13 +160,19 @@ WAYS_COMPARED = (
 
 
 def phrases_first() -> str:
-    """The README's table: a joint model of 1,000 pairs, as it is and after phrases were taught."""
+    """The README's table: the raw cosine, a joint model of 1,000 pairs, the same after phrases."""
     rows = []
     for encoder, shown in (("minilm", "all-MiniLM-L6-v2"), ("mpnet", "all-mpnet-base-v2")):
         means = {s["setting"]: s["mean"] for s in read(f"paraphrase-1k-{encoder}")["settings"]}
         before, after = means["as it is"], means["sentences and phrases"]
-        rows.append([shown, *(f"{before[task]:.1f} → **{after[task]:.1f}**" for task in ("MRPC", "STS-B"))])
-    return markdown(["encoder", "MRPC, F1", "STS-B, Pearson × 100"], rows)
+        cells = [
+            f"{_free(task, COSINE, encoder)} → {before[task]:.1f} → **{after[task]:.1f}**"
+            for task in ("MRPC", "STS-B")
+        ]
+        rows.append([shown, *cells])
+    steps = "raw cosine → fine-tuned → phrases first"
+    always = f"all paraphrases: {_free('MRPC', MAJORITY)}"
+    return markdown(["encoder", f"MRPC, F1 ({always}): {steps}", f"STS-B, Pearson × 100: {steps}"], rows)
 
 
 def joint_targets() -> str:
@@ -141,6 +180,7 @@ def joint_targets() -> str:
     rows = []
     for encoder in ("minilm", "mpnet"):
         result = _if_there(f"paraphrase-targets-{encoder}")
+        rows.append([encoder, f"{FREE}: {COSINE}", _free("STS-B", COSINE, encoder), "–"])
         for setting in result["settings"]:
             name, seeds = setting["setting"], len(setting["numbers"]["STS-B"])
             rows.append([encoder, name, _with_gain(result, name, "STS-B"), f"{seeds}"])
@@ -203,12 +243,19 @@ def injected_checkpoints() -> str:
     taught, rows = read("injection"), []
     for encoder in ("minilm", "mpnet"):
         result = read(f"paraphrase-checkpoints-{encoder}")
+        rows += [[encoder, label, "–", *cells] for label, *cells in _free_rows(encoder)]
         for setting in result["settings"]:
             name = setting["setting"]
             cells = [_with_gain(result, name, column) for column in ("MRPC", "STS-B")]
             held = "–" if name == result["baseline"] else _held_out(taught, encoder, name.rpartition(" ")[2])
             rows.append([encoder, name, held, *cells])
     return markdown(["encoder", "run", "phrases held out, %", "MRPC, 1k pairs", "STS-B, 1k pairs"], rows)
+
+
+def _free_rows(encoder: str) -> list[list[str]]:
+    """MRPC and STS-B without training: every pair a paraphrase, the raw cosine."""
+    cells = [[_free(task, way, encoder) for task in ("MRPC", "STS-B")] for way in (MAJORITY, COSINE)]
+    return [[f"{FREE}: {way}", *found] for way, found in zip((MAJORITY, COSINE), cells, strict=True)]
 
 
 def _held_out(taught: dict[str, Any], encoder: str, seed: str) -> str:
@@ -231,6 +278,7 @@ def injected_noise() -> str:
     taught, rows = read("injection"), []
     for encoder in ("minilm", "mpnet"):
         result = read(f"paraphrase-noise-{encoder}")
+        rows += [[encoder, label, "–", *cells] for label, *cells in _free_rows(encoder)]
         for setting in result["settings"]:
             name = setting["setting"]
             way = NOISED.get(name)
@@ -265,6 +313,8 @@ def injected_sizes() -> str:
     rows = []
     for encoder in ("minilm", "mpnet"):
         result = _if_there(f"paraphrase-qqp-{encoder}")
+        for way in (MAJORITY, COSINE):
+            rows.append([encoder, f"{FREE}: {way}", _free("QQP", way, encoder), *"––––"])
         rows += [[encoder, c["start"], *_before_and_after(result, c)] for c in result["comparisons"]]
     rows += [["paper, BERT-base", *cells] for cells in published_rows("paraphrase-qqp").values()]
     return markdown(["encoder", "training pairs", *BEFORE_AND_AFTER], rows)
@@ -277,6 +327,9 @@ def injected_epochs() -> str:
         result = read(f"paraphrase-epochs-{encoder}")
         for column in ("MRPC", "STS-B"):
             compared = [c for c in result["comparisons"] if c["column"] == column]
+            for way in (MAJORITY, COSINE):
+                if (value := _free(column, way, encoder)) != "–":
+                    rows.append([encoder, column, f"{FREE}: {way}", value, *"––––"])
             rows += [[encoder, column, c["start"], *_before_and_after(result, c)] for c in compared]
     return markdown(["encoder", "task", "fine-tuned for", *BEFORE_AND_AFTER], rows)
 

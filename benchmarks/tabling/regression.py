@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tabling.baselines import COSINE, MAJORITY, STARTS, encoder_of, free_ways, label_of, sts7_average
 from tabling.common import is_there, markdown, published_numbers, read, spread
 
 TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
@@ -11,9 +12,13 @@ TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 
 def experiment(name: str) -> str:
     """Every setting of an experiment: the seven tasks, average with interval, dev, chosen grid point."""
+    from likewise.evaluation.tables import p_value
+
     result = read(name)
     tests = {(t["start"], t["setting"]): t["p"] for t in result["tests"] if t["column"] == "average"}
-    rows = []
+    raw = encoder_of(name, "")
+    cosines = [f"{free_ways('sts7', task, raw)[COSINE]:.2f}" for task in TASKS]
+    rows = [[label_of(raw, [COSINE]), *cosines, f"**{sts7_average(raw):.2f}**", "–", "–", "–", "–"]]
     for setting in result["settings"]:
         p = tests.get((setting["start"], setting["setting"]))
         chosen = ", ".join(
@@ -25,7 +30,7 @@ def experiment(name: str) -> str:
                 f"{setting['setting']} {setting['start']}".strip().replace("|", "\\|"),
                 *(f"{setting['mean'][task]:.2f}" for task in TASKS if task in setting["mean"]),
                 f"**{spread(setting, 'average')}**",
-                "–" if p is None else f"{p:.3f}",
+                "–" if p is None else p_value(p),
                 f"{100 * sum(dev) / len(dev):.2f}",
                 chosen or "–",
                 str(len(setting["seeds"])),
@@ -39,6 +44,8 @@ def experiment(name: str) -> str:
 
 def by_start(name: str) -> str:
     """Every start × setting: cosine and head on sts7, further checks, beside what the paper printed."""
+    from likewise.evaluation.tables import p_value
+
     result = read(name)
     published = published_numbers().get(name, {})
     tests = {(t["start"], t["setting"]): t["p"] for t in result["tests"] if t["column"] == "average"}
@@ -50,11 +57,13 @@ def by_start(name: str) -> str:
     header = ["start", "setting", "cosine, sts7", f"p against {result['baseline']}"]
     header += ["head, sts7"] * with_head + extra + ["dev"] + ["most GPU memory, MiB"] * with_memory
     header += [f"paper, {model}" for model in papers]
-    rows = []
+    rows: list[list[str]] = []
     for setting in settings:
+        if not rows or rows[-1][0] != setting["start"]:
+            rows.append(free_by_start(setting["start"], header, extra))
         p = tests.get((setting["start"], setting["setting"]))
         row = [setting["start"], setting["setting"].replace("|", "\\|"), f"**{spread(setting, 'average')}**"]
-        row += ["–" if p is None else f"{p:.3f}"]
+        row += ["–" if p is None else p_value(p)]
         row += [mean_of(setting, "head average")] * with_head
         row += [mean_of(setting, column) for column in extra]
         row += [f"{100 * sum(setting['dev']) / len(setting['dev']):.2f}"]
@@ -64,6 +73,15 @@ def by_start(name: str) -> str:
         row += [f"{shown[model]:.2f}" if model in shown else "–" for model in papers]
         rows.append(row)
     return markdown(header, rows)
+
+
+def free_by_start(start: str, header: list[str], extra: list[str]) -> list[str]:
+    """The row of a start without training: the raw cosine on sts7, the majority class of further checks."""
+    ways = [COSINE, *(MAJORITY for _ in extra)]
+    cells = {"start": start, "setting": label_of(STARTS[start], ways)}
+    cells["cosine, sts7"] = f"**{sts7_average(STARTS[start]):.2f}**"
+    cells |= {column: f"{free_ways('', column, '')[MAJORITY]:.2f}" for column in extra}
+    return [cells.get(column, "–") for column in header]
 
 
 def mean_of(setting: dict[str, Any], column: str) -> str:
@@ -85,19 +103,25 @@ def noise() -> str:
         for level in levels
     ]
     p = holm([welch(k2["numbers"][column], relu["numbers"][column]).p for _, _, k2, relu in pairs])
-    rows = [
-        [
-            start,
-            level,
-            spread(k2, column),
-            spread(relu, column),
-            f"{k2['mean'][column] - relu['mean'][column]:+.2f}",
-            f"{p[number]:.3f}",
-            f"{k2['mean'][check]:.1f}",
-            f"{relu['mean'][check]:.1f}",
-        ]
-        for number, (start, level, k2, relu) in enumerate(pairs)
-    ]
+    chance = f"{free_ways('', check, '')[MAJORITY]:.1f}"
+    rows = []
+    for number, (start, level, k2, relu) in enumerate(pairs):
+        if level == levels[0]:
+            raw = f"{sts7_average(STARTS[start]):.2f}"
+            label = label_of(STARTS[start], [COSINE, MAJORITY])
+            rows.append([start, label, raw, raw, "–", "–", chance, chance])
+        rows.append(
+            [
+                start,
+                level,
+                spread(k2, column),
+                spread(relu, column),
+                f"{k2['mean'][column] - relu['mean'][column]:+.2f}",
+                f"{p[number]:.3f}",
+                f"{k2['mean'][check]:.1f}",
+                f"{relu['mean'][check]:.1f}",
+            ]
+        )
     header = ["start", "wrong labels", "Smooth K2", "Translated ReLU", "difference", "p (Holm over all rows)"]
     return markdown([*header, "SNLI accuracy, Smooth K2", "SNLI accuracy, Translated ReLU"], rows)
 
@@ -112,7 +136,7 @@ def headline() -> str:
             rows.append(
                 [
                     shown,
-                    "as published",
+                    "none: raw cosine",
                     *(f"{values[t]:.1f}" for t in TASKS),
                     f"{read(raw)['average']:.2f}",
                     "–",

@@ -1,18 +1,70 @@
-"""Which versions made a number."""
+"""Which versions made a number, on which machine, from which commit."""
 
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
+import subprocess
+from functools import cache
+from pathlib import Path
+
+_PACKAGES = (
+    *("likewise", "torch", "transformers", "sentence-transformers", "tokenizers"),
+    *("numpy", "scipy", "scikit-learn"),
+)
+_SECONDS = 10.0
 
 
 def versions() -> dict[str, str]:
     """Versions that a number depends on."""
-    names = ("likewise", "torch", "transformers", "sentence-transformers", "tokenizers", "numpy")
     found = {"python": platform.python_version()}
-    for name in names:
+    for name in _PACKAGES:
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             found[name] = "not installed as a package"
     return found
+
+
+def machine() -> dict[str, str | int]:
+    """The platform and its processor: floating-point sums differ between processors."""
+    return {
+        "platform": platform.platform(),
+        "processor": _processor() or platform.processor() or platform.machine(),
+        "cores": os.cpu_count() or 1,
+    }
+
+
+def _processor() -> str:
+    """The processor's name as Linux has it; empty elsewhere."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+
+
+@cache
+def commit() -> str:
+    """The commit of the checkout that this code runs from, "-dirty" behind it if a file has changed since.
+
+    Empty if the package runs from elsewhere, such as site-packages, or git cannot say.
+    """
+    package = Path(__file__).resolve().parent
+    root = package.parents[1]
+    if package.parent.name != "src" or not (root / ".git").exists():
+        return ""
+    command = ["git", "-C", str(root), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    try:
+        said = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return said.stdout.strip() if said.returncode == 0 else ""

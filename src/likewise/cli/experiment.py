@@ -24,7 +24,11 @@ def experiment(
     workers: Annotated[int, typer.Option("--workers", min=1, help="Cells trained side by side.")] = 1,
     summary: Annotated[
         Path | None,
-        typer.Option("--summary", help="Also write FOLDER/NAME.json per experiment.", metavar="FOLDER"),
+        typer.Option(
+            "--summary",
+            help="Also write FOLDER/NAME.json per experiment, and its predictions in NAME.predictions.npz.",
+            metavar="FOLDER",
+        ),
     ] = None,
     report: Annotated[
         Path | None,
@@ -47,8 +51,9 @@ def experiment(
     quiet_libraries()
     import json
 
-    from likewise.data import write_json_aside, write_text_aside
+    from likewise.data import write_text_aside
     from likewise.experiments import read_inputs, run_experiments
+    from likewise.experiments.predictions import write_summary
 
     inputs = [*files, *read_inputs(files, data_dir)]
     if output.exists() and not output.is_dir():
@@ -66,14 +71,14 @@ def experiment(
             device=device,
             precision=precision,
             data_dir=data_dir,
+            keep_predictions=summary is not None,
             progress=advance,
             tell=note,
         )
     for result in results:
         if summary is not None:
-            summary.mkdir(parents=True, exist_ok=True)
-            write_json_aside(summary / f"{result.name}.json", result.to_dict(), replace=overwrite)
-            note(f"written: {summary / result.name}.json")
+            written = write_summary(result, summary, replace=overwrite)
+            note(f"written: {', '.join(map(str, written))}")
         if report is not None:
             from likewise.experiments.affinity_plot import draw_affinity
             from likewise.experiments.plot import draw
@@ -93,10 +98,13 @@ def experiment(
 
 def _written(files: list[Path], summary: Path | None, report: Path | None) -> list[Path]:
     """The files that experiments are written to, known before the first cell is trained."""
+    from likewise.experiments.predictions import ENDING
     from likewise.experiments.schema import read_experiment
 
     names = [read_experiment(file).name for file in files] if summary or report else []
-    found = [summary / f"{name}.json" for name in names] if summary is not None else []
+    found = []
+    if summary is not None:
+        found = [summary / f"{name}{ending}" for name in names for ending in (".json", ENDING)]
     if report is not None:
         endings = (".md", ".svg", "-affinity.svg")
         found += [report / f"{name}{ending}" for name in names for ending in endings]

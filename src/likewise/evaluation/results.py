@@ -81,7 +81,8 @@ class Predictions:
 
     `texts` holds a number for each text of each row, equal throughout a suite where two texts are the same:
     what `compare_systems` needs to know of them. `compared` is what the metric compared with gold, where that
-    is not the answer itself: the label nearest to a number.
+    is not the answer itself: the label nearest to a number. `rows` holds the texts' fingerprints, shape
+    (n, 1) or (n, 2), by which a row is known again in another run.
     """
 
     gold: NDArray[Any]
@@ -89,6 +90,7 @@ class Predictions:
     subsets: tuple[str, ...]
     texts: tuple[tuple[int, ...], ...] | None = None
     compared: NDArray[Any] | None = None
+    rows: NDArray[np.uint64] | None = None
 
 
 @dataclass(frozen=True, slots=True)

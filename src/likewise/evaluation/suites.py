@@ -19,7 +19,7 @@ from likewise.errors import EvaluationError, UsageError
 from likewise.evaluation.overlap import AuditReport
 from likewise.evaluation.protocol import Protocol
 from likewise.evaluation.results import NOT_AUDITED, Predictions, SuiteResult, average_interval
-from likewise.evaluation.sharing import text_numbers
+from likewise.evaluation.sharing import text_fingerprints, text_numbers
 from likewise.evaluation.tasks import Task, TaskRows, load_task, task_files
 from likewise.records import Record
 
@@ -251,7 +251,8 @@ def run_tasks(
         results.append(part.shown(found))
         measured.append(found.estimate)
         numbers, compared = tuple(texts[start - len(part.records) : start]), part.comparable(predicted)
-        kept[part.task.name] = Predictions(part.gold, predicted, part.subsets, numbers, compared)
+        rows = text_fingerprints([record.texts for record in part.records]) if keep_predictions else None
+        kept[part.task.name] = Predictions(part.gold, predicted, part.subsets, numbers, compared, rows)
     if failed and not results:
         raise next(iter(failed.values()))
     note = audit.note() if audit else NOT_AUDITED

@@ -44,10 +44,14 @@ def run_experiments(
     device: str | None = None,
     precision: str = "fp32",
     data_dir: str | Path | None = None,
+    keep_predictions: bool = False,
     progress: Callable[[int], None] | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[ExperimentResult]:
-    """Run several experiment files over one pool of workers; a training they share is run once."""
+    """Run several experiment files over one pool of workers; a training they share is run once.
+
+    With `keep_predictions` every result holds those of its runs, which `write_summary` writes beside it.
+    """
     for file in files:
         require_path(file, "file")
     require_path(output, "output", optional=True)
@@ -69,4 +73,4 @@ def run_experiments(
     for plan in plans:
         plan.choose(runner.read)
     runner.run([cell for plan in plans for runs in plan.final_cells() for run in runs for cell in run])
-    return [plan.result(runner.read, runner.arrays) for plan in plans]
+    return [plan.result(runner.read, runner.arrays, keep_predictions=keep_predictions) for plan in plans]

@@ -28,6 +28,7 @@ from likewise.schema.recipe import parse_recipe
 from likewise.wording import listed, quoted
 
 if TYPE_CHECKING:
+    from likewise.evaluation.results import Predictions
     from likewise.evaluation.suites import Suite
     from likewise.predict import Answerer
 
@@ -122,7 +123,7 @@ def _run(cell: Cell, folder: Path) -> Path:
     from likewise.experiments.added import run_with_added
     from likewise.kinds.context import RunContext
     from likewise.recipes.run import run_recipe, untrained
-    from likewise.versions import versions
+    from likewise.versions import commit, machine, versions
 
     if os.environ.get(_THREADS):
         torch.set_num_threads(whole_number(_THREADS, least=1))
@@ -153,6 +154,8 @@ def _run(cell: Cell, folder: Path) -> Path:
         "stages": report.stages,
         "recipe": recipe.model_dump(mode="json"),
         "versions": versions(),
+        "commit": commit(),
+        "machine": machine(),
         "device": _device_name(),
         "matmul": torch.get_float32_matmul_precision(),
         "train_seconds": time.monotonic() - started,
@@ -185,12 +188,25 @@ def _measure(cell: Cell, predictor: Answerer) -> tuple[dict[str, Any], dict[str,
         )
         for name, kept in result.predictions.items():
             arrays[f"{source}/{name}"] = _compact(kept.predicted)
-            arrays[f"gold/{name}"] = _compact(kept.gold)
+            compared = _compact(kept.predicted if kept.compared is None else kept.compared)
+            if compared.dtype.kind != arrays[f"{source}/{name}"].dtype.kind:  # labels nearest to numbers
+                arrays[f"compared/{source}/{name}"] = compared
+            arrays |= _of_rows(name, kept)
         document = result.to_dict()
         document.pop("predictions", None)
         results[source] = document
     checks = {check["name"]: _check(check, predictor, cell, arrays) for check in cell.checks}
     return {"results": results, "checks": checks}, arrays
+
+
+def _of_rows(name: str, kept: Predictions) -> dict[str, Any]:
+    """What a test needs to know of a task's rows: gold, texts by fingerprint, subsets where there are any."""
+    found = {f"gold/{name}": _compact(kept.gold)}
+    if kept.rows is not None:
+        found[f"rows/{name}"] = kept.rows
+    if any(kept.subsets):
+        found[f"subsets/{name}"] = np.asarray(kept.subsets)
+    return found
 
 
 def _check(check: Mapping[str, str], predictor: Answerer, cell: Cell, arrays: dict[str, Any]) -> float:

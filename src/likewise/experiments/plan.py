@@ -12,6 +12,7 @@ from likewise.errors import EvaluationError, Problem, RecipeError
 from likewise.evaluation.suites import get_suite, suite_files
 from likewise.experiments.cell import Cell
 from likewise.experiments.parts import one_by_one, only, task_sets, with_fold
+from likewise.experiments.predictions import gather
 from likewise.experiments.related import Arrays, RelatedReport, relate
 from likewise.experiments.rows import ResultRow, make_row, whole
 from likewise.experiments.schema import Experiment, Setting, Start
@@ -210,8 +211,10 @@ class ExperimentPlan:
             if mean > best.get(line.name, float("-inf")):
                 best[line.name], self._chosen[line.name] = mean, point
 
-    def result(self, read: Read, arrays: Callable[[Cell], Arrays]) -> ExperimentResult:
-        """The table, from the files of the final cells."""
+    def result(
+        self, read: Read, arrays: Callable[[Cell], Arrays], *, keep_predictions: bool = False
+    ) -> ExperimentResult:
+        """The table, from the files of the final cells; with their predictions if they are to be kept."""
         plan, final = self._plan, self.final_cells()
         first = {line.name: runs[0] for line, runs in zip(self._lines, final, strict=True)}
         made = tuple(
@@ -233,7 +236,15 @@ class ExperimentPlan:
             "fingerprints": {s["name"]: s["fingerprints"] for s in sample["stages"]},
             "suite": plan.suite,
             "base": plan.base,
+            **_origin([read(cell) for runs in final for run in runs for cell in run]),
         }
+        kept = None
+        if keep_predictions:
+            kept = gather(
+                (*line.name, run[0].seed, [(read(cell), arrays(cell)) for cell in run])
+                for line, runs in zip(self._lines, final, strict=True)
+                for run in runs
+            )
         related = self._related(first, made, read, arrays)
         return ExperimentResult(
             plan.name,
@@ -245,6 +256,7 @@ class ExperimentPlan:
             about,
             related,
             plan.margin,
+            kept,
         )
 
     def _baseline(self) -> str:
@@ -287,6 +299,30 @@ def _dev(cell: Cell, document: dict[str, Any]) -> float:
             "grid point can be chosen; give the last stage dev rows, or lower learning_rate"
         )
     return float(document["dev"])
+
+
+def _origin(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Where numbers come from: what made the cells, and the data that they read and were measured on.
+
+    Cells that earlier versions wrote do not say their commit and machine.
+    """
+    told = ("commit", "versions", "machine", "device")
+    makers: list[dict[str, Any]] = []
+    for cell in cells:
+        maker = {key: cell.get(key, "") for key in told}
+        known = next((one for one in makers if {key: one[key] for key in told} == maker), None)
+        if known is None:
+            makers.append(maker | {"cells": 1})
+        else:
+            known["cells"] += 1
+    tests = {
+        task["name"]: {key: task[key] for key in ("n", "fingerprint", "pairs") if key in task}
+        for cell in cells
+        for result in cell.get("results", {}).values()
+        for task in result["tasks"]
+    }
+    content = {name: digest for cell in cells for name, digest in cell.get("content", {}).items()}
+    return {"made_by": makers, "test_rows": tests, "content": content}
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from likewise.errors import EvaluationError
@@ -15,6 +15,7 @@ from likewise.experiments.advice import MARGIN, advise, costs
 from likewise.experiments.affinity import AffinityReport, affinities
 from likewise.experiments.affinity_tables import affinity_lines
 from likewise.experiments.compare import compare, comparison_lines
+from likewise.experiments.predictions import Gathered
 from likewise.experiments.related import RelatedReport
 from likewise.experiments.rows import ResultRow, whole
 
@@ -32,6 +33,7 @@ class ExperimentResult:
     about: dict[str, Any]
     related: tuple[RelatedReport, ...] = ()
     margin: float = MARGIN
+    predictions: Gathered | None = field(default=None, compare=False, repr=False)
 
     def columns(self) -> list[str]:
         """Names of all numbers, in order."""

@@ -1,0 +1,272 @@
+"""The predictions behind a result file, compressed beside it: a test is repeated without training.
+
+FOLDER/NAME.json             `predictions` names the runs and their tasks, and the sha256 of the file
+FOLDER/NAME.predictions.npz  no pickle; predictions in single precision, rounded to a 10,000th of their spread
+
+    gold/TASK            (n,)  gold values, labels as their places in labels/TASK
+    rows/TASK            (n, 1) or (n, 2)  fingerprints of the texts, never the texts
+    subsets/TASK         (n,)  where the task has subsets
+    labels/TASK          (labels,)
+    predicted/RUN/TASK   (n,)  of the run at that place in `runs`
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.disk import path_aside, write_json_aside
+from likewise.errors import DataError, EvaluationError, LikewiseError, Problem
+from likewise.evaluation.aggregate import aggregate
+from likewise.evaluation.protocol import Protocol
+from likewise.evaluation.results import Predictions, SuiteResult, TaskResult
+from likewise.evaluation.sharing import row_sharing
+from likewise.experiments.related import Arrays, Run
+from likewise.files import file_sha256, refuse_endless
+from likewise.wording import listed
+
+if TYPE_CHECKING:
+    from likewise.experiments.summary import ExperimentResult
+
+ENDING = ".predictions.npz"
+# What a reader takes in at most: bytes of both files, bytes when unpacked, arrays.
+_MOST_BYTES, _MOST_UNPACKED, _MOST_ARRAYS = 2**28, 2**30, 2**17
+_STEPS = 13  # rounded to their standard deviation by 2^13 or less: ranks stay but for near ties
+_REMEDY = "run the experiment again with --summary --overwrite; cells that are done are not trained again"
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The predictions of an experiment's runs: arrays as above, and what the JSON says of them."""
+
+    about: Mapping[str, Any]
+    arrays: Arrays
+
+
+def gather(named: Iterable[tuple[str, str, int, Run]]) -> Gathered | None:
+    """Put the predictions of runs together: (start, setting, seed, cells of the run with their arrays).
+
+    Cells of earlier versions do not say which rows they are of; without any that do there is nothing.
+    """
+    runs: list[dict[str, Any]] = []
+    tasks: dict[str, dict[str, Any]] = {}
+    given: dict[str, dict[str, NDArray[Any]]] = {}
+    arrays: dict[str, NDArray[Any]] = {}
+    for start, setting, seed, run in named:
+        for source in dict.fromkeys(source for cell, _ in run for source in cell.get("results", {})):
+            answers: dict[str, NDArray[Any]] = {}
+            for cell, kept in run:
+                found = cell.get("results", {}).get(source, {"tasks": []})
+                for task in found["tasks"]:
+                    if _same_rows(task, kept, tasks, arrays):
+                        name, key = task["name"], f"{source}/{task['name']}"
+                        answers[name] = kept.get(f"compared/{key}", kept[key])
+                        protocol = found["protocol"]
+            if answers:
+                entry = {"start": start, "setting": setting, "seed": seed, "protocol": protocol}
+                given[str(len(runs))] = answers
+                runs.append(entry | {"tasks": list(answers)})
+    if not runs:
+        return None
+    for name in tasks:
+        _add_coded(name, given, arrays)
+    return Gathered({"runs": runs, "tasks": tasks}, arrays)
+
+
+def _same_rows(
+    task: Mapping[str, Any],
+    kept: Arrays,
+    tasks: dict[str, dict[str, Any]],
+    arrays: dict[str, NDArray[Any]],
+) -> bool:
+    """Whether a task's predictions are of rows that are known, those of the first run that has it."""
+    name = task["name"]
+    if f"rows/{name}" not in kept:
+        return False
+    if name not in tasks:
+        told = ("relation", "metric", "n", "fingerprint", "pairs", "missing")
+        tasks[name] = {key: task[key] for key in told}
+        for part in ("gold", "rows", "subsets"):
+            if f"{part}/{name}" in kept:
+                arrays[f"{part}/{name}"] = kept[f"{part}/{name}"]
+    return bool(tasks[name]["fingerprint"] == task["fingerprint"])
+
+
+def _add_coded(
+    name: str, given: Mapping[str, Mapping[str, NDArray[Any]]], arrays: dict[str, NDArray[Any]]
+) -> None:
+    """Add a task's predictions; labels, which are long, as their places among all labels of the task."""
+    answers = {run: found[name] for run, found in given.items() if name in found}
+    texts = [row for row in (arrays[f"gold/{name}"], *answers.values()) if row.dtype.kind == "U"]
+    labels = np.unique(np.concatenate(texts)) if texts else np.asarray([], dtype=np.str_)
+    if texts:
+        arrays[f"labels/{name}"] = labels
+    arrays[f"gold/{name}"] = _small(arrays[f"gold/{name}"], labels, exact=True)
+    for run, row in answers.items():
+        arrays[f"predicted/{run}/{name}"] = _small(row, labels)
+
+
+def _small(row: NDArray[Any], labels: NDArray[Any], *, exact: bool = False) -> NDArray[Any]:
+    """A row of labels as places, of numbers in single precision, rounded unless it is to be exact."""
+    if row.dtype.kind == "U":
+        return np.searchsorted(labels, row).astype(np.uint16)
+    single = row.astype(np.float32)
+    if exact or not np.isfinite(single).all():
+        return single
+    spread = float(single.astype(np.float64).std())
+    if spread == 0.0:
+        return single
+    step = 2.0 ** (math.floor(math.log2(spread)) - _STEPS)
+    return (np.round(single.astype(np.float64) / step) * step).astype(np.float32)
+
+
+def write_summary(result: ExperimentResult, folder: Path, *, replace: bool = True) -> list[Path]:
+    """Write NAME.json, and its predictions beside it where they were gathered; what was written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    document, target = result.to_dict(), folder / f"{result.name}.json"
+    written = [target]
+    if result.predictions is not None:
+        beside = folder / f"{result.name}{ENDING}"
+        with path_aside(beside, ".npz", replace=replace) as path:
+            np.savez_compressed(path, **dict[str, Any](result.predictions.arrays))
+            digest = file_sha256(path)
+        document["predictions"] = {"file": beside.name, "sha256": digest, **result.predictions.about}
+        written.append(beside)
+    write_json_aside(target, document, replace=replace)
+    return written
+
+
+def read_run(
+    summary: str | Path, setting: str, *, seed: int, start: str = "", source: str = ""
+) -> SuiteResult:
+    """A run of a result file with its predictions, measured again: what `compare_results` takes.
+
+    `summary` is the JSON of `likewise experiment --summary`. `source` says whose scores where a run has
+    several (cosine, head); left out, the first.
+    """
+    path = Path(summary)
+    document = _read_document(path)
+    about = document.get("predictions")
+    if not about:
+        raise EvaluationError(f"{path}: has no predictions beside it; {_REMEDY}")
+    try:
+        place = _find_run(path, about["runs"], setting=setting, seed=seed, start=start, source=source)
+        run = about["runs"][place]
+        wanted = [
+            f"{part}/{name}"
+            for name in run["tasks"]
+            for part in ("gold", "rows", "subsets", "labels", f"predicted/{place}")
+        ]
+        arrays = _read_arrays(path.parent / Path(about["file"]).name, about["sha256"], wanted)
+        return _as_result(str(document.get("suite", "")), run, about["tasks"], place, arrays)
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        if isinstance(error, LikewiseError):
+            raise
+        found = f"what it says of its predictions does not fit them ({type(error).__name__}: {error})"
+        raise _unreadable(path, found) from error
+
+
+def _find_run(
+    path: Path, runs: Sequence[Mapping[str, Any]], *, setting: str, seed: int, start: str, source: str
+) -> int:
+    for place, run in enumerate(runs):
+        named = (run["setting"], run["seed"], run["start"]) == (setting, seed, start)
+        if named and source in ("", run["protocol"]["source"]):
+            return place
+    known = listed(
+        dict.fromkeys(f"{run['start']} {run['setting']} seed {run['seed']}".strip() for run in runs)
+    )
+    asked = f"{start} {setting} seed {seed}".strip() + (f" by {source}" if source else "")
+    raise EvaluationError(f"{path}: has no predictions of {asked!r}; there are {known}")
+
+
+def _as_result(
+    suite: str, run: Mapping[str, Any], tasks: Mapping[str, Any], place: int, arrays: Arrays
+) -> SuiteResult:
+    protocol = Protocol(**run["protocol"])
+    kept, results = {}, []
+    for name in run["tasks"]:
+        one, about = _predictions(name, place, arrays), tasks[name]
+        found = aggregate(
+            about["metric"],
+            protocol.aggregation,
+            gold=one.gold,
+            predicted=one.predicted,
+            subsets=one.subsets,
+            sharing=row_sharing(len(one.gold), texts=one.texts),
+        )
+        told = {key: about[key] for key in ("metric", "n", "fingerprint", "missing", "pairs")}
+        results.append(TaskResult.shown(name, about["relation"], found=found, **told))
+        kept[name] = one
+    return SuiteResult(suite, protocol, tuple(results), predictions=kept)
+
+
+def _predictions(name: str, place: int, arrays: Arrays) -> Predictions:
+    """One task's rows as they were kept; shapes that do not fit each other are refused."""
+    labels = arrays.get(f"labels/{name}")
+    gold, predicted = (
+        labels[row] if row.dtype.kind == "u" and labels is not None else row.astype(np.float64)
+        for row in (arrays[f"gold/{name}"], arrays[f"predicted/{place}/{name}"])
+    )
+    rows = arrays[f"rows/{name}"]
+    subsets = arrays.get(f"subsets/{name}", np.full(len(gold), ""))
+    fits = gold.ndim == subsets.ndim == 1 and rows.ndim == 2 and rows.shape[1] in (1, 2)
+    if not fits or not len(gold) == len(rows) == len(subsets) or predicted.shape != gold.shape:
+        raise ValueError(
+            f"{name}: {gold.shape} gold values, {predicted.shape} predictions, {rows.shape} rows"
+        )
+    texts = tuple(tuple(row) for row in rows.tolist())
+    return Predictions(gold, predicted, tuple(subsets.tolist()), texts, rows=rows)
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    _check_size(path)
+    try:
+        found = json.loads(path.read_text(encoding="utf8"))
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(path, f"is not JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise _unreadable(path, "is not a result file")
+    return found
+
+
+def _check_size(path: Path) -> None:
+    refuse_endless(path)
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise _unreadable(path, f"cannot be read ({error.strerror})") from error
+    if size > _MOST_BYTES:
+        raise _unreadable(path, f"holds {size:,} bytes, more than {_MOST_BYTES:,}")
+
+
+def _unreadable(path: Path, found: str) -> DataError:
+    return DataError([Problem(str(path), found, _REMEDY)])
+
+
+def _read_arrays(path: Path, digest: str, wanted: Sequence[str]) -> Arrays:
+    """The arrays of those names, as far as they are there, of a file that is what the JSON says."""
+    _check_size(path)
+    if file_sha256(path) != digest:
+        raise _unreadable(path, "is not the file that its result file was written with")
+    try:
+        with zipfile.ZipFile(path) as parts:
+            entries = parts.infolist()
+        unpacked = sum(entry.file_size for entry in entries)
+        if len(entries) > _MOST_ARRAYS or unpacked > _MOST_UNPACKED:
+            found = f"holds {len(entries):,} arrays of {unpacked:,} bytes, more than predictions ever are"
+            raise _unreadable(path, found)
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in wanted if name in file.files}
+    except LikewiseError:
+        raise
+    except Exception as error:  # zipfile, zlib and numpy have a class each for what may be wrong
+        raise _unreadable(path, f"cannot be read ({type(error).__name__}: {error})") from error
