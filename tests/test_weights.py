@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import struct
 from pathlib import Path
@@ -451,6 +452,26 @@ def test_settings_that_nobody_saved_are_told_in_one_line(saved, caplog):
     assert "special_tokens_map.json was not there when the model was saved" in line
     assert "notes" not in line
     assert "plot" not in line
+
+
+BROKEN = "a\nerror: b\r\u2028.{}"
+
+
+def test_files_whose_names_hold_line_breaks_are_told_in_one_line(saved, caplog):
+    (saved / BROKEN.format("model")).write_text("{}")
+    likewise.load(saved, device="cpu")
+    [record] = caplog.records
+    assert record.getMessage().splitlines() == [record.getMessage()]
+    assert r"a\nerror: b\r\u2028.model was not there" in record.getMessage()
+
+
+@pytest.mark.parametrize("what", ["weights", "pipe"])
+def test_files_whose_names_hold_line_breaks_are_refused_in_one_line(saved, what):
+    if what == "weights":
+        (saved / BROKEN.format("safetensors")).write_text("x")
+    else:
+        os.mkfifo(saved / BROKEN.format("txt"))
+    assert r"a\nerror: b\r\u2028." in refused(saved)
 
 
 def test_weights_that_nobody_saved_are_refused(saved):
