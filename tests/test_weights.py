@@ -31,6 +31,9 @@ PAIRS = [("a man sleeps", "a dog runs in the park")]
 LAYER = "encoder.layer.1."
 
 
+SIZES = {"layers": 1, "attention_heads": 2, "ffn_dim": 16}
+
+
 def copy_of(name: str, tmp_path: Path) -> Path:
     return Path(shutil.copytree(MODELS / name, tmp_path / name))
 
@@ -164,6 +167,30 @@ def test_weights_of_a_joint_model_are_all_there_and_fit(tmp_path, change, said):
     folder = copy_of("joint", tmp_path)
     rewrite(folder / "model.safetensors", change)
     refused(folder, said)
+
+
+@pytest.mark.parametrize("kind", ["m2m_100", "prophetnet", "pegasus_x", "marian", "blenderbot-small"])
+@pytest.mark.parametrize("headed", [False, True])
+def test_weights_of_a_translator_are_said_to_be_unreadable_and_not_damaged(tmp_path, kind, headed):
+    """sentence-transformers finds none of the encoder's tensors, and would leave all of them at random."""
+    from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
+
+    halves = ("encoder", "decoder")
+    sizes = {f"{half}_{name}": n for half in halves for name, n in SIZES.items()}
+    sizes |= {
+        f"num_{half}_{name}": n for half in halves for name, n in (("layers", 1), ("attention_heads", 2))
+    }
+    known = AutoConfig.for_model(kind).to_dict()
+    sizes = {name: size for name, size in sizes.items() if name in known}
+    tokens = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
+    width = {"hidden_size": 16} if kind == "prophetnet" else {"d_model": 16}
+    config = AutoConfig.for_model(kind, vocab_size=70, max_position_embeddings=64, **sizes, **tokens, **width)
+    build = AutoModelForSeq2SeqLM if headed else AutoModel
+    build.from_config(config).save_pretrained(tmp_path / "m")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(MODELS / "pairs" / name, tmp_path / "m" / name)
+    line = refused(tmp_path / "m", kind, "has an encoder and a decoder", "take another model")
+    assert "damaged" not in line
 
 
 def test_a_joint_model_with_a_label_too_many_is_refused(tmp_path):
