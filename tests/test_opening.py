@@ -924,3 +924,42 @@ def test_opening_refuses_modules_in_hidden_folders(tmp_path):
     modules[2]["path"] = ".git_Dense"
     (folder / "modules.json").write_text(json.dumps(modules), encoding="utf8")
     refused(folder, "modules.json", "is hidden")
+
+
+UPDATES = {
+    "labels": ("tempo.csv", "--labels", "fast, slow"),
+    "described": ("--describe", "a fast dog", "--scale", "0..5"),
+}
+
+
+@pytest.mark.parametrize("name", UPDATES)
+@pytest.mark.parametrize(
+    ("notes", "said"),
+    [
+        ({"stages": None, "versions": None}, ""),
+        ({"recipe": None}, "there is nothing to update"),
+        ({"recipe": {"encoder": 5}}, "model.json"),
+        ({"recipe": {"name": ["x"]}}, "model.json"),
+        ({"stages": [{"kind": 7}]}, "model.json: stages.0.best_step is missing"),
+        ({"stages": [{"name": 7}]}, "model.json: stages.0.name = 7 is not allowed"),
+        ({"stages": [{"leakage": "much"}]}, "model.json: stages.0.leakage"),
+    ],
+    ids=str,
+)
+def test_opening_a_model_to_update_reads_its_notes_or_says_what_is_wrong(tmp_path, here, name, notes, said):
+    folder = Path(shutil.copytree(MODELS / name, tmp_path / "m"))
+    document = json.loads((folder / "likewise" / "model.json").read_text(encoding="utf8"))
+    if "leakage" in str(notes):
+        notes = {"stages": [{**document["stages"][0], **notes["stages"][0]}]}
+    edit(folder / "likewise" / "model.json", **notes)
+    rows = [f"the man runs {number},{label}" for number in range(20) for label in ("fast", "slow")]
+    (tmp_path / "tempo.csv").write_text("\n".join(["text,tempo", *rows]) + "\n", encoding="utf8")
+    code, told = here(
+        *("update", "m", "--task", "tempo", *UPDATES[name], "--mode", "zero", "--output", "new"),
+        *("--device", "cpu"),
+    )
+    assert "bug" not in told
+    assert code == (0 if not said else code)
+    assert code in (0, 1, 2)
+    assert said in told
+    assert (tmp_path / "new").exists() == (not said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import struct
 from pathlib import Path
@@ -28,6 +29,9 @@ from likewise.store import save_model
 MODELS = Path(__file__).parent / "frozen" / "models"
 PAIRS = [("a man sleeps", "a dog runs in the park")]
 LAYER = "encoder.layer.1."
+
+
+SIZES = {"layers": 1, "attention_heads": 2, "ffn_dim": 16}
 
 
 def copy_of(name: str, tmp_path: Path) -> Path:
@@ -163,6 +167,30 @@ def test_weights_of_a_joint_model_are_all_there_and_fit(tmp_path, change, said):
     folder = copy_of("joint", tmp_path)
     rewrite(folder / "model.safetensors", change)
     refused(folder, said)
+
+
+@pytest.mark.parametrize("kind", ["m2m_100", "prophetnet", "pegasus_x", "marian", "blenderbot-small"])
+@pytest.mark.parametrize("headed", [False, True])
+def test_weights_of_a_translator_are_said_to_be_unreadable_and_not_damaged(tmp_path, kind, headed):
+    """sentence-transformers finds none of the encoder's tensors, and would leave all of them at random."""
+    from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
+
+    halves = ("encoder", "decoder")
+    sizes = {f"{half}_{name}": n for half in halves for name, n in SIZES.items()}
+    sizes |= {
+        f"num_{half}_{name}": n for half in halves for name, n in (("layers", 1), ("attention_heads", 2))
+    }
+    known = AutoConfig.for_model(kind).to_dict()
+    sizes = {name: size for name, size in sizes.items() if name in known}
+    tokens = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
+    width = {"hidden_size": 16} if kind == "prophetnet" else {"d_model": 16}
+    config = AutoConfig.for_model(kind, vocab_size=70, max_position_embeddings=64, **sizes, **tokens, **width)
+    build = AutoModelForSeq2SeqLM if headed else AutoModel
+    build.from_config(config).save_pretrained(tmp_path / "m")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(MODELS / "pairs" / name, tmp_path / "m" / name)
+    line = refused(tmp_path / "m", kind, "has an encoder and a decoder", "take another model")
+    assert "damaged" not in line
 
 
 def test_a_joint_model_with_a_label_too_many_is_refused(tmp_path):
@@ -451,6 +479,26 @@ def test_settings_that_nobody_saved_are_told_in_one_line(saved, caplog):
     assert "special_tokens_map.json was not there when the model was saved" in line
     assert "notes" not in line
     assert "plot" not in line
+
+
+BROKEN = "a\nerror: b\r\u2028.{}"
+
+
+def test_files_whose_names_hold_line_breaks_are_told_in_one_line(saved, caplog):
+    (saved / BROKEN.format("model")).write_text("{}")
+    likewise.load(saved, device="cpu")
+    [record] = caplog.records
+    assert record.getMessage().splitlines() == [record.getMessage()]
+    assert r"a\nerror: b\r\u2028.model was not there" in record.getMessage()
+
+
+@pytest.mark.parametrize("what", ["weights", "pipe"])
+def test_files_whose_names_hold_line_breaks_are_refused_in_one_line(saved, what):
+    if what == "weights":
+        (saved / BROKEN.format("safetensors")).write_text("x")
+    else:
+        os.mkfifo(saved / BROKEN.format("txt"))
+    assert r"a\nerror: b\r\u2028." in refused(saved)
 
 
 def test_weights_that_nobody_saved_are_refused(saved):

@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from likewise.wording import in_one_line
+
 
 class LikewiseError(Exception):
     """Base of all errors that a user can act on."""
@@ -37,7 +39,7 @@ class Problem:
     remedy: str = ""
 
     def __str__(self) -> str:
-        text = f"{self.source}: {self.message}"
+        text = f"{in_one_line(self.source)}: {self.message}"
         return f"{text}; {self.remedy}" if self.remedy else text
 
 
@@ -68,7 +70,10 @@ class RecipeError(ProblemsError):
 
 
 class ModelError(LikewiseError):
-    """A model folder is absent, damaged or of another kind."""
+    """A model folder is absent, damaged or of another kind; said in one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(in_one_line(message))
 
 
 class EvaluationError(LikewiseError):

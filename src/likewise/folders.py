@@ -11,7 +11,18 @@ from typing import Any
 from likewise.encoders.manifest import DOCUMENT, MOST_DOCUMENT
 from likewise.encoders.reading import DAMAGED, read_json
 from likewise.encoders.resolve import local_folder
-from likewise.encoders.rules import Rules, among, check_keys, list_of, map_of, number, or_null, text, word
+from likewise.encoders.rules import (
+    Rules,
+    among,
+    anything,
+    check_keys,
+    list_of,
+    map_of,
+    number,
+    or_null,
+    text,
+    word,
+)
 from likewise.errors import ModelError, UsageError
 from likewise.records import Relation
 from likewise.registry import texts_of_rows
@@ -29,6 +40,17 @@ _TOP: Rules = {
     "stages": or_null(list_of(lambda value: isinstance(value, dict))),
     "versions": or_null(map_of(or_null(word))),
 }
+# What other versions and people may leave out of a model.json, or set to null.
+_NOTES = ("recipe", "stages", "versions")
+# What a new model's card says of each stage; what else a stage reported is kept as it is.
+_STAGE: Rules = {
+    "name": word,
+    **dict.fromkeys(("pairs", "steps", "best_step"), lambda value: type(value) is int),
+    "best_value": or_null(number),
+    "leakage": list_of(text),
+    "history": list_of(map_of(or_null(number))),
+}
+_TOLD = frozenset(_STAGE) - {"leakage"}
 _RELATION: Rules = {
     "name": lambda value: word(value) and bool(value),
     "kind": among("graded", "ordered", "classes"),
@@ -55,7 +77,17 @@ def read_document(path: Path) -> dict[str, Any]:
     relations = [read_relation(entry, path) for entry in document.get("relations", [])]
     if set(document.get("source", {})) != {relation.name for relation in relations}:
         raise ModelError(f"{path}: its relations and their sources have different names; {DAMAGED}")
-    return document
+    return {key: value for key, value in document.items() if key not in _NOTES or value is not None}
+
+
+def stage_reports(document: Mapping[str, Any], path: Path) -> list[dict[str, Any]]:
+    """What a model.json tells of the stages that it was trained by; refused if a card could not tell it."""
+    reports = list(document.get("stages", ()))
+    for place, report in enumerate(reports):
+        check_keys(report, _STAGE, path, inside=f"stages.{place}", others=anything)
+        if missing := sorted(_TOLD - set(report)):
+            raise ModelError(f"{path}: stages.{place}.{missing[0]} is missing; {DAMAGED}")
+    return reports
 
 
 def read_relation(entry: Any, path: Path) -> Relation:

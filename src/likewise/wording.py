@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
+# All that ends a line, for Python or for a terminal.
+_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # What a correlation on dev counts while a head still answers one constant: the worst, not the end of the run.
 WORST = -1.0
 
@@ -44,6 +47,11 @@ def quoted(value: object, *, most: int = 200) -> str:
         return clipped(repr(value), most=most)
     except (RecursionError, ValueError):  # nested too deeply; a number of thousands of digits
         return f"a {type(value).__name__} too large to show"
+
+
+def in_one_line(text: str) -> str:
+    """A text without line breaks, which names of files may hold: they are escaped as in Python."""
+    return _BREAKS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def has_half_character(text: str) -> bool:

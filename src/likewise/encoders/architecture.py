@@ -79,9 +79,7 @@ _OTHER_INPUTS = re.compile(
 )
 _TEXT_TASKS = ("MASKED_LM", "TEXT_ENCODING", "CAUSAL_LM", "SEQUENCE_CLASSIFICATION", "QUESTION_ANSWERING")
 # Read by translators and summarisers; of all that are listed with them, these read texts and nothing else.
-_TEXT_TO_TEXT = frozenset(
-    {"fsmt", "led", "longt5", "m2m_100", "nllb-moe", "pegasus_x", "switch_transformers"}
-)
+_TEXT_TO_TEXT = frozenset({"led", "longt5", "m2m_100", "pegasus_x", "switch_transformers"})
 
 
 @cache

@@ -18,6 +18,7 @@ from typing import Any
 from likewise.encoders.reading import DAMAGED, MEBIBYTE, read_json
 from likewise.errors import ModelError, UsageError
 from likewise.files import file_sha256
+from likewise.wording import in_one_line
 
 VARIABLE = "LIKEWISE_VERIFY"
 DOCUMENT = "likewise/model.json"
@@ -126,7 +127,7 @@ def _added(folder: Path, files: Mapping[str, Any], patterns: Iterable[str]) -> I
 
 
 def _tell_once(folder: Path, what: str) -> None:
-    line = f"{folder}: {what}"
+    line = in_one_line(f"{folder}: {what}")
     if line not in _told:
         _told.add(line)
         _log.warning(line)

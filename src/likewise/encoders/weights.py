@@ -265,7 +265,7 @@ def check_transformer(network: Any, folder: Path, files: Iterable[Path]) -> None
             "output_loading_info": True,
         }
         _, info = loading(folder, lambda: type(network).from_pretrained(folder, **ask))
-        judge(network, info, folder)
+        judge(network, info, folder, held=held)
 
 
 def _refuse_twice(network: Any, held: Shapes, folder: Path) -> None:
@@ -292,12 +292,16 @@ def _plainly_the_same(network: Any, state: Mapping[str, Tensor], held: Shapes) -
     )
 
 
-def judge(network: Any, info: Mapping[str, Any], folder: Path, *, head: bool = False) -> set[str]:
+def judge(
+    network: Any, info: Mapping[str, Any], folder: Path, *, head: bool = False, held: Iterable[str] = ()
+) -> set[str]:
     """Refuse what transformers itself says was missing, too much or of another shape.
 
+    `held` are the names in the files, where it is to be said of a sound folder that it cannot be read here.
     With `head` a head on top of the network may be missing or of another shape: its tensors are returned.
     """
     missing = {name for name in info["missing_keys"] if not _UNREAD.match(_own_name(network, name))}
+    _refuse_half(network, missing, held, folder)
     mismatched = {one if isinstance(one, str) else one[0] for one in info["mismatched_keys"]}
     begun = set()
     if head:
@@ -306,6 +310,17 @@ def judge(network: Any, info: Mapping[str, Any], folder: Path, *, head: bool = F
     unexpected = _own_among(network, {_own_name(network, name) for name in info["unexpected_keys"]})
     refuse_names(folder, missing=missing - begun, mismatched=mismatched - begun, unexpected=unexpected)
     return begun
+
+
+def _refuse_half(network: Any, missing: set[str], held: Iterable[str], folder: Path) -> None:
+    """Say that a translator's encoder is not found inside its weights, and would be left at random."""
+    inside = {name.rpartition("encoder.")[2] for name in held if "encoder." in name}
+    if 2 * len(missing & inside) > len(missing):
+        raise ModelError(
+            f"{folder}: the architecture {network.config.model_type} has an encoder and a decoder, and "
+            "sentence-transformers does not read the encoder alone: its weights would be random numbers; "
+            "take another model"
+        )
 
 
 def _own_among(network: Any, names: Iterable[str]) -> set[str]:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from likewise import ranks
 from likewise.disk import scratch_folder
+from likewise.encoders.manifest import DOCUMENT
+from likewise.folders import stage_reports
 from likewise.kinds.base import Carried, Job, StageData, runner_of
 from likewise.kinds.building import start_encoder, start_of
 from likewise.kinds.context import RunContext
@@ -92,7 +94,7 @@ def _finish(jobs: Jobs, folder: Path) -> RunReport:
         remove_run(run_folder(folder))
     ranks.wait()
     context.tell(f"{folder} was complete already when its run was stopped")
-    return RunReport(folder, list(answerer.about.get("stages", [])), answerer)
+    return RunReport(folder, stage_reports(answerer.about, folder / DOCUMENT), answerer)
 
 
 def jobs_of(recipe: Recipe, context: RunContext) -> list[Job[Any]]:

@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from likewise.disk import scratch_folder
+from likewise.encoders.manifest import DOCUMENT
 from likewise.encoders.resolve import resolve
 from likewise.errors import DataError, ModelError, UsageError
+from likewise.folders import stage_reports
 from likewise.kinds.base import Carried, StageData, runner_of
 from likewise.kinds.building import start_digests
 from likewise.kinds.context import RunContext
@@ -165,7 +167,9 @@ def _recipe_of(answerer: Answerer, model: str | Path) -> Recipe:
             f"{model} was not trained by likewise: there is nothing to update; train it first "
             "(likewise train RECIPE), or name labels to it (likewise classify --labels)"
         )
-    return parse_recipe(dict(answerer.about["recipe"]), f"{model}/likewise/model.json")
+    path = Path(model) / DOCUMENT
+    stage_reports(answerer.about, path)  # told again by the new model's card, after all the training
+    return parse_recipe(dict(answerer.about["recipe"]), str(path))
 
 
 def _new_relation(
