@@ -20,10 +20,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from likewise.data import TableWriter, count_rows, formats, load_records, open_table
+from likewise.data import TableWriter, count_rows, formats, load_records, open_table, parquetpages
 from likewise.data.checking import check
 from likewise.data.own import open_own_table
-from likewise.data.parquetpages import group_memory
+from likewise.data.parquetpages import NotParquetError, group_memory
 from likewise.data.ratings import find_relations
 from likewise.data.rows import MAX_COLUMNS, Row
 from likewise.data.values import to_label
@@ -374,15 +374,9 @@ def test_parquet_that_unpacks_to_gigabytes_takes_little_memory(tmp_path, total):
     write_packed(tmp_path / "p.parquet", text_a=long)
     if total == "one byte":
         with_other_total(tmp_path / "p.parquet")
-    script = (
-        "from likewise.data import open_table\n"
-        "for number, row in zip(range(30), open_table('p.parquet')): pass\n"
-        "[peak] = [line for line in open('/proc/self/status') if line.startswith('VmHWM')]\n"
-        "print(peak.split()[1])\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) * 1024 < 1e9
+    said, peak = peak_of_reading(tmp_path)
+    assert said == "read"
+    assert peak < 1e9
 
 
 def test_parquet_with_large_pages_or_very_long_lists_is_refused(tmp_path, monkeypatch):
@@ -432,7 +426,8 @@ def test_parquet_pages_are_counted_as_pyarrow_wrote_them(tmp_path):
                 assert column.name == chunk.path_in_schema
                 assert column.values == chunk.num_values
                 assert 0 < column.largest <= chunk.total_uncompressed_size
-                assert bool(column.shared) == chunk.has_dictionary_page
+                texts = chunk.physical_type == "BYTE_ARRAY"
+                assert bool(column.shared) == (chunk.has_dictionary_page and not texts)
         assert [row.fields for row in open_table(path)] == table.to_pylist()
 
 
@@ -447,6 +442,92 @@ def test_parquet_with_shared_beginnings_and_lists_is_read(tmp_path):
         [group] = group_memory(stream)
     assert group.columns[0].shared == group.columns[0].largest > 0
     assert [row.fields["text"] for row in open_table(path)] == texts
+
+
+def peak_of_reading(folder):
+    """The memory that a fresh process takes to read `p.parquet`, and what it says."""
+    script = (
+        "from likewise.data import open_table\n"
+        "from likewise.errors import FormatError\n"
+        "try:\n"
+        "    for number, row in zip(range(300), open_table('p.parquet')): pass\n"
+        "    print('read')\n"
+        "except FormatError as error: print(error)\n"
+        "[peak] = [line for line in open('/proc/self/status') if line.startswith('VmHWM')]\n"
+        "print(peak.split()[1])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    said, peak = done.stdout.splitlines()
+    return said, int(peak) * 1024
+
+
+def nested(depth):
+    found = pyarrow.array(np.zeros(2**21, "int8"))
+    for _ in range(depth):
+        found = pyarrow.StructArray.from_arrays([found], ["s"])
+    return pyarrow.ListArray.from_arrays(pyarrow.array([0, 2**21], pyarrow.int32()), found)
+
+
+def long_texts(*, count, rows, text):
+    places = pyarrow.array(np.zeros(count * rows, "int32"))
+    texts = pyarrow.DictionaryArray.from_arrays(places, pyarrow.array([text]))
+    ends = pyarrow.array([count * row for row in range(rows + 1)], pyarrow.int32())
+    return pyarrow.ListArray.from_arrays(ends, texts) if count > 1 else texts
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (lambda: long_texts(count=3000, rows=4, text="x" * 2**20), "read"),
+        (lambda: long_texts(count=1, rows=200, text="x" * 2**20 + "\N{GRINNING FACE}"), "read"),
+        (lambda: nested(12), "lists of"),
+    ],
+    ids=["a dictionary in lists", "wide characters", "structures in lists"],
+)
+def test_parquet_cells_that_unfold_take_little_memory(tmp_path, column, said):
+    made = column()
+    write_packed(tmp_path / "p.parquet", text_a=["a"] * len(made), c=made)
+    found, peak = peak_of_reading(tmp_path)
+    assert said in found
+    assert peak < 1e9
+
+
+def test_parquet_lists_structures_and_maps_are_read_as_pyarrow_gives_them(tmp_path):
+    """Texts come as a dictionary and its rows, in lists too: what is made of them is the same."""
+    inner = pyarrow.list_(pyarrow.struct([("t", pyarrow.string()), ("n", pyarrow.list_(pyarrow.string()))]))
+    table = pyarrow.table(
+        {
+            "text": ["a", None, "b", "a"],
+            "raw": [b"1", b"1", None, b"2"],
+            "words": [["x", "y", None], [], None, ["x"]],
+            "deep": pyarrow.array(
+                [[{"t": "p", "n": ["q", None]}, None], None, [], [{"t": None, "n": None}]], inner
+            ),
+            "pair": [{"a": "x", "b": 1}, None, {"a": None, "b": None}, {"a": "x", "b": 2}],
+            "map": pyarrow.array(
+                [[("k", "v")], None, [], [("k", None), ("l", "v")]],
+                pyarrow.map_(pyarrow.string(), pyarrow.string()),
+            ),
+            "numbers": [[1.5], None, [2.0, 3.0], []],
+        }
+    )
+    for options in ({}, {"use_dictionary": False}, {"row_group_size": 3}):
+        pyarrow.parquet.write_table(table, tmp_path / "p.parquet", **options)
+        assert [row.fields for row in open_table(tmp_path / "p.parquet")] == table.to_pylist()
+
+
+def test_a_footer_that_readers_may_understand_in_two_ways_is_refused():
+    """Field 1 as an i32, twice: Thrift's own readers take the one whose type is right."""
+    with pytest.raises(NotParquetError, match="field 1 twice"):
+        parquetpages._Compact(bytes([0x15, 2, 0x06, 2, 2, 0])).struct()
+    with pytest.raises(NotParquetError, match="ends too early"):
+        parquetpages._Compact(bytes([0x15])).struct()
+    with pytest.raises(NotParquetError, match="nested too deeply"):
+        parquetpages._Compact(bytes([0x1C] * 40)).struct()
+    empty = bytes([0x19, 0xFC, 0x80, 0x80, 0x80, 2]) + bytes(2**22 + 9)
+    with pytest.raises(NotParquetError, match="more than"):
+        parquetpages._Compact(empty).struct()
 
 
 def test_damaged_parquet_is_refused_whatever_is_damaged(tmp_path):

@@ -12,10 +12,11 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, pairwise
 from typing import Any, BinaryIO
 
 from likewise.data.lines import MAX_LINE, Lines
-from likewise.data.parquetpages import GroupMemory, group_memory
+from likewise.data.parquetpages import GroupMemory, NotParquetError, byte_columns, group_memory
 from likewise.data.rows import MAX_COLUMNS, Fail, Row, Unquoted
 from likewise.errors import FormatError, Problem
 from likewise.wording import clipped, has_half_character, listed, quoted
@@ -23,9 +24,9 @@ from likewise.wording import clipped, has_half_character, listed, quoted
 Parsed = tuple[tuple[str, ...], Iterator[Row]]
 Parser = Callable[[BinaryIO, str, Fail], Parsed]
 
-_BATCH, _BATCH_BYTES = 1024, 2**28
+_BATCH, _BATCH_BYTES = 1024, 2**26
 # Of parquet: bytes of pages that are unpacked together; values in the lists of a batch, a page, a row group.
-_PAGE_BYTES = 2**29
+_PAGE_BYTES, _LIST_BYTES = 2**29, 2**30
 _MOST_VALUES, _PAGE_VALUES, _GROUP_VALUES = 2**23, 2**24, 2**27
 
 
@@ -148,10 +149,12 @@ def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
     import pyarrow.parquet
 
     # A damaged file raises what its bytes happen to mean: over-large sizes, other types, no text.
-    damage = (pyarrow.ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError)
+    damage = (pyarrow.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError, MemoryError)
     try:
         # Pages as they are asked for, not whole row groups: those may be as large as the file.
-        file = pyarrow.parquet.ParquetFile(stream, pre_buffer=False, buffer_size=2**20)
+        # Texts as a dictionary and its rows: one that every row repeats is held once.
+        options = {"pre_buffer": False, "buffer_size": 2**20, "read_dictionary": byte_columns(stream)}
+        file = pyarrow.parquet.ParquetFile(stream, **options)
         names = list(file.schema_arrow.names)
     except damage as error:
         raise FormatError([_not_parquet(name, error)]) from None
@@ -174,13 +177,16 @@ def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
 
 def _batches(file: Any, stream: BinaryIO, name: str) -> Iterator[Any]:
     """The rows in batches whose memory is bounded, however small the file is and whatever its footer says."""
+    groups = 0
     for number, group in enumerate(group_memory(stream)):
-        rows = _rows_at_once(group, name)
-        for batch in file.iter_batches(batch_size=rows, row_groups=[number]):
+        groups += 1
+        for batch in file.iter_batches(batch_size=_rows_at_once(group, name), row_groups=[number]):
             if sum(map(_count_values, batch.columns)) > _MOST_VALUES:
                 found = f"{batch.num_rows:,} of its rows hold lists of more than {_MOST_VALUES:,} values"
                 raise FormatError([Problem(name, found, "leave that column out")])
             yield batch
+    if groups != file.num_row_groups:
+        raise NotParquetError("its footer can be read in two ways")
 
 
 def _rows_at_once(group: GroupMemory, name: str) -> int:
@@ -196,7 +202,9 @@ def _rows_at_once(group: GroupMemory, name: str) -> int:
     for column in group.columns:
         if column.values <= group.rows:
             continue
-        if column.most > _PAGE_VALUES or column.values > _GROUP_VALUES:
+        # Any row may hold most of the column.
+        too_many = column.most > _PAGE_VALUES or column.values > _GROUP_VALUES
+        if too_many or column.unpacked > _LIST_BYTES or column.shared * column.most > _LIST_BYTES:
             found = f"column {quoted(column.name)} holds lists of {column.values:,} values in one row group"
             raise FormatError([Problem(name, found, "write smaller row groups, or leave that column out")])
         rows = min(rows, max(1, _MOST_VALUES * max(1, group.rows) // (2 * column.values)))
@@ -204,17 +212,22 @@ def _rows_at_once(group: GroupMemory, name: str) -> int:
 
 
 def _count_values(array: Any) -> int:
-    """The single values in a column's cells, those in lists and structures too."""
+    """The values in a column's cells, those in lists and structures too, and each of these."""
+    return len(array) + sum(map(_count_values, _inside(array)))
+
+
+def _inside(array: Any) -> list[Any]:
+    """The columns of what lists, maps and structures hold; none of single values."""
     import pyarrow
 
     kind, known = array.type, pyarrow.types
     if known.is_map(kind):
-        return _count_values(array.keys) + _count_values(array.items)
+        return [array.keys, array.items]
     if known.is_struct(kind):
-        return sum(map(_count_values, array.flatten()))
+        return list(array.flatten())
     if known.is_list(kind) or known.is_large_list(kind) or known.is_fixed_size_list(kind):
-        return _count_values(array.flatten())
-    return len(array)
+        return [array.flatten()]
+    return []
 
 
 def _batch_rows(batch: Any, columns: Sequence[str], name: str, before: int) -> Iterator[dict[str, Any]]:
@@ -222,13 +235,44 @@ def _batch_rows(batch: Any, columns: Sequence[str], name: str, before: int) -> I
     cells = []
     for column, array in zip(columns, batch.columns, strict=True):
         try:
-            cells.append(array.to_pylist())
+            cells.append(_plain(array))
         except UnicodeDecodeError as error:
             place = f"{name}:{before + 1} to {before + batch.num_rows}"
             found = f"column {quoted(column)} holds bytes that are not UTF-8 ({error.reason})"
             raise FormatError([Problem(place, found, "write its texts as UTF-8")]) from None
     for values in zip(*cells, strict=True):
         yield dict(zip(columns, values, strict=True))
+
+
+def _plain(array: Any) -> list[Any]:
+    """A column as plain values, as `to_pylist` gives them, but a text that recurs is one text in memory."""
+    import pyarrow
+
+    kind, known = array.type, pyarrow.types
+    if known.is_dictionary(kind):
+        places = array.indices.to_pylist()
+        texts = {place: array.dictionary[place].as_py() for place in set(places) if place is not None}
+        return [None if place is None else texts[place] for place in places]
+    if not any(known.is_dictionary(one.type) or known.is_nested(one.type) for one in _inside(array)):
+        return list(array.to_pylist())
+    there = array.is_valid().to_pylist()
+    if known.is_struct(kind):
+        names = [field.name for field in kind]
+        rows = zip(*map(_plain, array.flatten()), strict=True)
+        return [
+            dict(zip(names, row, strict=True)) if is_there else None
+            for is_there, row in zip(there, rows, strict=True)
+        ]
+    if known.is_map(kind):
+        inner: Iterator[Any] = zip(_plain(array.keys), _plain(array.items), strict=True)
+        lengths = [end - start for start, end in pairwise(array.offsets.to_pylist())]
+    else:
+        inner = iter(_plain(array.flatten()))
+        lengths = [length or 0 for length in array.value_lengths().to_pylist()]
+    return [
+        list(islice(inner, length)) if is_there else None
+        for is_there, length in zip(there, lengths, strict=True)
+    ]
 
 
 def _not_parquet(source: str, error: Exception) -> Problem:

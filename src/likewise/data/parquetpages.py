@@ -15,13 +15,17 @@ from typing import Any, BinaryIO
 
 # A header is tens of bytes; statistics in it may be as long as texts are.
 _HEADER_BYTES, _LONGEST_HEADER = 2**12, 2**24
-_LONGEST_FOOTER = 2**26
+_LONGEST_FOOTER, _MOST_PARTS = 2**24, 2**21
 _DEEPEST = 16
-_DICTIONARY_PAGE, _PREFIXED = 2, 7
+_DICTIONARY_PAGE, _PREFIXED, _BYTES = 2, 7, 6
+# Texts stored as lengths and then as bytes, or as what differs from the text before.
+_SHORTENED = {6, _PREFIXED}
 # Fields of the structures, by their numbers in parquet's definition.
 _ROW_GROUPS, _COLUMNS, _ROWS, _METADATA, _PATH = 4, 1, 3, 3, 3
 _VALUES, _PACKED, _DATA_AT, _DICTIONARY_AT = 5, 7, 9, 11
-_KIND, _PAGE_UNPACKED, _PAGE_PACKED, _HEADERS = 1, 2, 3, {5: 2, 7: 2, 8: 4}
+_KIND, _PAGE_UNPACKED, _PAGE_PACKED = 1, 2, 3
+# Kind of a page → the field with its own header, and where in it the encoding stands.
+_HEADERS = {0: (5, 2), 2: (7, 2), 3: (8, 4)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +33,16 @@ class ColumnMemory:
     """What one column of a row group needs: bytes and values.
 
     largest     the largest page, unpacked
-    shared      the bytes that every row may repeat: of the dictionary, or of a page whose texts share
-                beginnings
+    unpacked    all of its pages
+    shared      the bytes that every value may repeat: of a page whose texts share beginnings, or of the
+                dictionary of a column that is not read as one
     density     the most bytes per value of any page
     values      the values of all pages, and `most` of one page; more than rows where cells are lists
     """
 
     name: str
     largest: int
+    unpacked: int
     shared: int
     density: float
     values: int
@@ -55,13 +61,40 @@ class NotParquetError(ValueError):
     """Bytes that are no header of parquet."""
 
 
+def byte_columns(stream: BinaryIO) -> list[str]:
+    """The columns of texts and bytes, by their paths: those that may be read as a dictionary and its rows."""
+    found: dict[str, bool] = {}
+    for _, columns in _groups(stream):
+        for about in columns:
+            found[_name(about)] = found.get(_name(about), True) and _as_dictionary(about)
+    return [name for name, fits in found.items() if fits]
+
+
 def group_memory(stream: BinaryIO) -> Iterator[GroupMemory]:
     """What each row group of a file needs; the stream is left where it stood after each of them."""
-    for group in _footer(stream).get(_ROW_GROUPS, []):
+    for rows, chunks in _groups(stream):
         place = stream.tell()
-        columns = [_column(stream, chunk.get(_METADATA, {})) for chunk in group.get(_COLUMNS, [])]
+        columns = [_column(stream, about) for about in chunks]
         stream.seek(place)
-        yield GroupMemory(int(group.get(_ROWS, 0)), columns)
+        yield GroupMemory(rows, columns)
+
+
+def _groups(stream: BinaryIO) -> Iterator[tuple[int, list[dict[int, Any]]]]:
+    """The row groups of a footer: rows, and what it says of each column."""
+    for group in _field(_footer(stream), _ROW_GROUPS, []):
+        chunks = [_field(chunk, _METADATA, {}) for chunk in _field(group, _COLUMNS, [])]
+        for about in chunks:
+            for place in (_VALUES, _PACKED, _DATA_AT, _DICTIONARY_AT):
+                _field(about, place, 0)
+        yield _field(group, _ROWS, 0), chunks
+
+
+def _field(held: Any, number: int, otherwise: Any) -> Any:
+    """A field of a structure, which is of the kind of what stands for it where it is missing."""
+    found = held.get(number, otherwise) if isinstance(held, dict) else None
+    if not isinstance(found, type(otherwise)):
+        raise NotParquetError(f"field {number} of its footer is of another kind")
+    return found
 
 
 def _footer(stream: BinaryIO) -> dict[int, Any]:
@@ -81,17 +114,28 @@ def _column(stream: BinaryIO, about: dict[int, Any]) -> ColumnMemory:
     start = about.get(_DATA_AT, 0)
     if 0 < about.get(_DICTIONARY_AT, 0) < start:
         start = about[_DICTIONARY_AT]
-    name = ".".join(part.decode("utf8", "replace") for part in about.get(_PATH, []))
-    largest = shared = values = most = 0
+    largest = total = shared = values = most = 0
     density = 0.0
     for kind, unpacked, count, encoding in _pages(stream, start, start + about.get(_PACKED, 0)):
-        largest = max(largest, unpacked)
-        if kind == _DICTIONARY_PAGE or encoding == _PREFIXED:
+        largest, total = max(largest, unpacked), total + unpacked
+        if encoding == _PREFIXED or (kind == _DICTIONARY_PAGE and not _as_dictionary(about)):
             shared = max(shared, unpacked)
         if kind != _DICTIONARY_PAGE:
             density = max(density, unpacked / max(1, count))
             values, most = values + count, max(most, count)
-    return ColumnMemory(name, largest, shared, density, values, most)
+    return ColumnMemory(_name(about), largest, total, shared, density, values, most)
+
+
+def _as_dictionary(about: dict[int, Any]) -> bool:
+    """Whether a column can be read as a dictionary: texts that are stored whole, each with its length."""
+    return about.get(1) == _BYTES and not any(one in _SHORTENED for one in _field(about, 2, []))
+
+
+def _name(about: dict[int, Any]) -> str:
+    parts = _field(about, _PATH, [])
+    if not all(isinstance(part, bytes) for part in parts):
+        raise NotParquetError("its footer has a column without a name")
+    return ".".join(part.decode("utf8", "replace") for part in parts)
 
 
 def _pages(stream: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
@@ -101,11 +145,14 @@ def _pages(stream: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, i
         unpacked, packed = header.get(_PAGE_UNPACKED, -1), header.get(_PAGE_PACKED, -1)
         if unpacked < 0 or packed < 0:
             raise NotParquetError(f"the page at byte {start:,} has no size")
-        count = encoding = 0
-        for field, place in _HEADERS.items():
-            if isinstance(inner := header.get(field), dict):
-                count, encoding = inner.get(1, 0), inner.get(place, 0)
-        yield header.get(_KIND, 0), unpacked, count, encoding
+        kind = header.get(_KIND, -1)
+        field, place = _HEADERS.get(kind, (0, 0))
+        others = {own for own, _ in _HEADERS.values()} & set(header) - {field}
+        inner = header.get(field)
+        if others or (field and not isinstance(inner, dict)):
+            raise NotParquetError(f"the page at byte {start:,} has the header of another kind")
+        told = inner if isinstance(inner, dict) else {}
+        yield kind, unpacked, told.get(1, 0), told.get(place, 0)
         start += length + packed
 
 
@@ -128,7 +175,7 @@ class _Compact:
     """Bytes in Thrift's compact protocol, read from the beginning: structures as field number → value."""
 
     def __init__(self, held: bytes) -> None:
-        self._held, self.place = held, 0
+        self._held, self.place, self._left = held, 0, _MOST_PARTS
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
         """The structure that begins here."""
@@ -139,10 +186,15 @@ class _Compact:
         while (head := self._byte()) != 0:
             field = field + (head >> 4) if head >> 4 else self._number()
             kind = head & 15
+            if field in found:  # readers differ in which of the two counts
+                raise NotParquetError(f"it holds field {field} twice")
             found[field] = kind == 1 if kind in (1, 2) else self._value(kind, depth)
         return found
 
     def _value(self, kind: int, depth: int) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise NotParquetError(f"it has more than {_MOST_PARTS:,} parts")
         if kind in (4, 5, 6):
             return self._number()
         if kind == 8:
