@@ -5,11 +5,13 @@ tuples of as many texts as the model reads. An answer comes from a source:
 
     cosine    the plain cosine of two vectors, −1..1; whoever has vectors of texts can be asked for it
     head      a trained head, on the relation's own scale
+    mean      the mean of cosine and head, both put on the relation's scale by dev pairs
     matcher   texts against labels that are texts
     answer    what the model itself answers by: what `score` gives, and what one gets who names no source
 
-A model that is not asked for a source answers as it was trained to. If that is by a cosine that was fitted to
-a scale, the answer lies on that scale and is told as coming "from the cosine".
+A model that is not asked for a source answers by the one that was best on dev pairs, on the relation's scale;
+without dev pairs, as it was trained to. If that is a cosine, the answer lies on the relation's scale all the
+same and is told as coming "from the cosine".
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ Rows = Sequence[tuple[str, ...]]
 # Told how many texts or rows were done since the last call.
 Progress = Callable[[int], None]
 
-COSINE, HEAD, MATCHER, ANSWER = "cosine", "head", "matcher", "answer"
+COSINE, HEAD, MEAN, MATCHER, ANSWER = "cosine", "head", "mean", "matcher", "answer"
 
 
 @dataclass(frozen=True, slots=True)

@@ -370,10 +370,10 @@ class Codec:
             return np.stack([self.encode(value) for value in values]) if values else np.zeros((0, self.width))
         return np.stack([self.encode(v, s) for v, s in zip(values, sources, strict=True)])
 
-    def decode(self, target: Array) -> Array | list[str]:
+    def decode(self, target: Array, *, bounded: bool = True) -> Array | list[str]:
         """Reported values of targets or outputs, shape (N, width) or (N,): numbers, or labels for classes.
 
-        Numbers outside the range are moved to its nearest end; NaN stays NaN.
+        `bounded` numbers outside the range are moved to its nearest end; NaN stays NaN.
         """
         rows = np.asarray(target, dtype=np.float64)
         if self.form == "class":
@@ -388,7 +388,7 @@ class Codec:
             numbers = self.relation.lo + share * (self.relation.hi - self.relation.lo)
         else:
             numbers = rows.reshape(-1)
-        return np.clip(numbers, self.relation.lo, self.relation.hi)
+        return np.clip(numbers, self.relation.lo, self.relation.hi) if bounded else numbers
 
     def _number(self, value: Value) -> float:
         if self.relation.kind == "ordered":

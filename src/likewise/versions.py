@@ -53,12 +53,26 @@ def commit() -> str:
     """
     package = Path(__file__).resolve().parent
     root = package.parents[1]
-    if package.parent.name != "src" or not (root / ".git").exists():
+    return commit_of(root) if package.parent.name == "src" and (root / ".git").exists() else ""
+
+
+def commit_of(checkout: Path) -> str:
+    """The commit of a checkout, "-dirty" behind it if a tracked file has changed; empty if git cannot say.
+
+    Nothing is written there: `git describe --dirty` would take the lock of the index, and leave it if killed.
+    """
+    head = _git(checkout, "rev-parse", "HEAD")
+    changed = _git(checkout, "status", "--porcelain", "--untracked-files=no")
+    if head is None or changed is None:
         return ""
-    command = ["git", "-C", str(root), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    return f"{head}-dirty" if changed else head
+
+
+def _git(checkout: Path, *words: str) -> str | None:
+    """What a git command says that takes no lock; None if it fails."""
     try:
         said = subprocess.run(
-            command,
+            ["git", "-C", str(checkout), *words],
             capture_output=True,
             text=True,
             timeout=_SECONDS,
@@ -66,5 +80,5 @@ def commit() -> str:
             env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
         )
     except (OSError, subprocess.SubprocessError):
-        return ""
-    return said.stdout.strip() if said.returncode == 0 else ""
+        return None
+    return said.stdout.strip() if said.returncode == 0 else None

@@ -235,9 +235,8 @@ class TrainingView:
             details = ", ".join(
                 f"{name} {dev_score(value)}" for name, value in event.values.items() if name != "score"
             )
-            note(
-                f"  step {event.step:,}/{event.total:,}: dev {dev_score(event.values['score'])}  ({details})"
-            )
+            when = f"step {event.step:,}/{event.total:,}" if event.step else "before the first step"
+            note(f"  {when}: dev {dev_score(event.values['score'])}  ({details})")
 
     def _show_before(self, event: FitEvent) -> None:
         """A bar of its own for what is done once before the first step, gone when it is done."""

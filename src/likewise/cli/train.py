@@ -120,6 +120,7 @@ def train(
         document = {
             "output": str(report.output),
             "stages": report.stages,
+            "gains": report.gains,
             "evaluation": [result.to_dict() for result in results],
         }
         out.print_json(json.dumps(document))

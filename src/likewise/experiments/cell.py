@@ -132,7 +132,11 @@ def _run(cell: Cell, folder: Path) -> Path:
         torch.cuda.reset_peak_memory_stats()
     recipe = parse_recipe(dict(cell.recipe), cell.setting)
     context = RunContext(
-        data_dir=cell.data_dir, device=cell.device, precision=cell.precision, kept_stages=folder / "stages"
+        data_dir=cell.data_dir,
+        device=cell.device,
+        precision=cell.precision,
+        kept_stages=folder / "stages",
+        compare=False,
     )
     output = folder / f"{cell.key}-model" if _keep_models() else None
     try:

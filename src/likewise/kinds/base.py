@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from likewise.data.parallel import ParallelText
+    from likewise.kinds.devscore import Measured
     from likewise.schema.frozen import ParallelSpec
     from likewise.training.settings import FitSettings
     from likewise.training.state import FitReport
@@ -191,6 +192,10 @@ class Runner(ABC, Generic[S]):
     def untrained(self, job: Job[S], data: StageData, former: Carried) -> nn.Module:
         """The model of a baseline that learns nothing: the encoder as it is, answering by the cosine."""
         return former.model()
+
+    def compared(self, job: Job[S]) -> Sequence[Measured]:
+        """The relations on which its dev rows compare the model with what there was before, and how."""
+        return ()
 
     def settings_for(self, job: Job[S], rows: int, *, rehearsed: bool, fixed: Sequence[str]) -> S:
         """The stage as it trains on what is added to a model, but for the keys in `fixed`."""

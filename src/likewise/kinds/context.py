@@ -27,5 +27,7 @@ class RunContext:
     inputs: tuple[str, ...] = ()
     # Where finished stages over a frozen encoder are kept, for runs that begin with the same ones.
     kept_stages: Path | None = None
+    # Whether the model is compared with the encoder before training when all is done.
+    compare: bool = True
     tell: Callable[[str], None] = lambda line: None
     emit: Callable[[FitEvent], None] = lambda event: None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from likewise.answering import COSINE, Answering, Numbers
+from likewise.answering import Answering, Numbers
 from likewise.errors import DataError, EvaluationError, Problem
 from likewise.evaluation.metrics import compute, get_metric
 from likewise.kinds.base import DevSet
@@ -34,11 +34,10 @@ _FALLING = -0.2
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A relation that is measured on dev: by which metric, and from which source (its own if None)."""
+    """A relation that is measured on dev, and by which metric."""
 
     relation: Relation
     metric: str
-    source: str | None = None
 
     @property
     def labels(self) -> bool:
@@ -61,12 +60,7 @@ def dev_scorer(
     def evaluate(model: _Model) -> dict[str, float]:
         training = model.training
         ready = answering(model.eval())
-        found: dict[Measured, Numbers | list[str]] = {}
-        for one in measured(model):
-            if one.source == COSINE and not one.labels:
-                found[one] = ready.embedding().cosines(rows)  # type: ignore[arg-type]
-            else:
-                found[one] = ready.answer(rows, one.relation.name, source=one.source).values
+        found = {one: ready.answer(rows, one.relation.name).values for one in measured(model)}
         model.train(training)
         return with_score(set_numbers(sets, found))
 
@@ -85,7 +79,7 @@ def set_numbers(sets: Sequence[DevSet], answers: Mapping[Measured, Numbers | lis
                 continue
             said = [values[start + row] for row in seen]
             name = f"{one.metric} {one.relation.name} {entry.name}"
-            numbers[name] = _number(one, [gold[row] for row in seen], said)
+            numbers[name] = number_of(one, [gold[row] for row in seen], said)
         start += len(entry.records)
     return numbers
 
@@ -101,7 +95,8 @@ def with_score(numbers: Mapping[str, float]) -> dict[str, float]:
     return {"score": float(np.mean(signs)), **numbers}
 
 
-def _number(one: Measured, gold: list[Any], said: list[Any]) -> float:
+def comparable(one: Measured, gold: list[Any], said: list[Any]) -> tuple[list[Any], Any]:
+    """Ratings and answers of the same rows as the metric compares them."""
     relation = one.relation
     answers: Any = said if said and isinstance(said[0], str) else np.asarray(said, dtype=np.float64)
     if relation.kind == "ordered":
@@ -114,8 +109,13 @@ def _number(one: Measured, gold: list[Any], said: list[Any]) -> float:
                 relation.positions[relation.labels.index(value)] if isinstance(value, str) else value
                 for value in gold
             ]
+    return gold, answers
+
+
+def number_of(one: Measured, gold: list[Any], said: list[Any]) -> float:
+    """A relation's number on rated rows; the worst one where answers are all alike."""
     try:
-        return compute(one.metric, gold, answers)
+        return compute(one.metric, *comparable(one, gold, said))
     except EvaluationError:
         return WORST
 

@@ -24,6 +24,7 @@ from likewise.encoders.cache import EmbeddingCache, Identity, identify, remember
 from likewise.encoders.sentence import with_layers
 from likewise.errors import DataError
 from likewise.heads import CosineHead
+from likewise.kinds.answers import let_dev_choose
 from likewise.kinds.base import (
     Carried,
     DevSet,
@@ -39,7 +40,6 @@ from likewise.kinds.base import (
 from likewise.kinds.building import encoder_digests
 from likewise.kinds.devscore import Measured, check_dev, set_numbers, with_score
 from likewise.kinds.leaks import LeakFilter, SideFilter
-from likewise.kinds.pairs import settle_cosines
 from likewise.kinds.reading import (
     RatedRows,
     RatedSpec,
@@ -59,6 +59,7 @@ from likewise.kinds.vector_tasks import (
 from likewise.losses import LOSSES, make_loss
 from likewise.methods.multilingual import CosineMap, FrozenPart, MeaningSplit, SplitLoss, language_parts
 from likewise.methods.pairs import Objective, PairModel
+from likewise.predict.pairs import Predictor
 from likewise.records import Record, Relation
 from likewise.schema.frozen import ParallelStage, RefineStage, VectorStage
 from likewise.training.state import FitEvent, FitReport
@@ -214,10 +215,14 @@ class VectorRunner(Runner[V]):
         """The inverse."""
         return unpack_rated(job, kept, texts)
 
+    def compared(self, job: Job[V]) -> list[Measured]:
+        """Its relation, by the metric that its dev pairs are looked at with."""
+        return [Measured(one, job.stage.select_metric) for one in job.relations.values()]
+
     def untrained(self, job: Job[V], data: StageData, former: Carried) -> nn.Module:
         """The encoder as it is, on the relation's scale."""
         frozen = _begin(job, former.encoder)
-        return settled_model(frozen, (), precision=job.context.precision)
+        return settled_model(frozen, data.dev, precision=job.context.precision)
 
 
 class ParallelRunner(VectorRunner[ParallelStage]):
@@ -277,9 +282,12 @@ class ParallelRunner(VectorRunner[ParallelStage]):
             balance=stage.balance,
             seed=seed,
             rated=(lambda: dev([*frozen.layers, *split.adapters()])) if dev else None,
+            rated_before=(lambda: dev(frozen.layers)) if dev else None,
             select=stage.select_by,
         )
         report = fit_vectors(split, task, _settings(stage, seed), **options)
+        if report.best_step == 0:
+            return report
         _warn_of_reconstruction(loss, report, job.context.tell)
         frozen.split = split
         frozen.languages |= set(languages)
@@ -327,8 +335,8 @@ class RefineRunner(VectorRunner[RefineStage]):
         cosine_map = CosineMap(stage.map)
         dev = RatedDev(frozen, data.dev, stage.select_metric)
 
-        def evaluate() -> dict[str, float]:
-            found = dev([*frozen.layers, *new])
+        def evaluate(added: Sequence[Adapter]) -> dict[str, float]:
+            found = dev([*frozen.layers, *added])
             return {"score": found["rated"], **found}
 
         task = RatedTask(
@@ -336,13 +344,16 @@ class RefineRunner(VectorRunner[RefineStage]):
             cosine_map,
             make_loss(stage.loss, "cosine", lo=relation.lo, hi=relation.hi, unit=relation.unit),
             rated,
-            evaluate=evaluate,
+            evaluate=lambda: evaluate(new),
+            at_start=lambda: evaluate(()),
             batch_size=stage.batch_size,
             seed=seed,
             grouped=LOSSES[stage.loss].grouped,
             alignment=_alignment(frozen, stage, rows, before),
         )
         report = fit_vectors(nn.ModuleList([*learnt, cosine_map]), task, _settings(stage, seed), **options)
+        if report.best_step == 0:
+            return report
         frozen.layers += new
         frozen.pairs |= {record.language for record in rows.train if record.language}
         frozen.languages |= {code for pair in frozen.pairs for code in pair.split("-")}
@@ -379,10 +390,11 @@ def settled_model(frozen: Frozen, dev: Sequence[DevSet], *, precision: str) -> P
     """The model of a recipe whose encoder never moved: it answers by the cosine."""
     model = PairModel(frozen.finished(), [frozen.objective])
     model.frozen = frozen.part()
-    settle_cosines(model, dev, precision=precision)
     head = model.heads[frozen.objective.head_key]
     if isinstance(head, CosineHead) and not LOSSES[frozen.objective.loss].ranks:
         head.set_line(*frozen.line)
+    measured = [Measured(one, one.metric) for one in model.relations]
+    let_dev_choose(Predictor(model, precision=precision), dev, measured)
     return model
 
 

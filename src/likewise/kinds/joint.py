@@ -13,6 +13,8 @@ from likewise.data import open_table
 from likewise.data.columns import find_any_texts
 from likewise.data.reading import find_named_corpus
 from likewise.errors import DataError, Problem, RecipeError
+from likewise.heads import answering_by_share, label_shares
+from likewise.kinds.answers import let_dev_choose
 from likewise.kinds.base import (
     Carried,
     DevSet,
@@ -34,7 +36,7 @@ from likewise.kinds.pair_steps import PairItem, PairSteps, idle_pair, row_length
 from likewise.kinds.reading import RatedSpec, rated_data, read_rated
 from likewise.methods.joint import JointModel, load_joint
 from likewise.predict.joint import JointPredictor
-from likewise.predict.pairs import cosine_model
+from likewise.predict.pairs import Predictor, cosine_model
 from likewise.records import Record, Relation
 from likewise.schema.joint import JointStage
 from likewise.schema.parts import DataSpec
@@ -132,14 +134,25 @@ class JointRunner(Runner[JointStage]):
         def prepare(share: Share) -> Batches:
             return joint_batches(model, rows.train, options["settings"], weights=rows.weights)
 
+        if model.begun and model.relation.kind != "graded":
+            given = [str(value) for value in _values(rows.train, model.relation)]
+            shares = label_shares(given, model.relation.labels)
+            options["at_start"] = lambda: answering_by_share(model.encoder, shares)
         report = fit(model, prepare, **options)
         warn_if_falling(report.best_value, model.relations)
         model.settle()
         return stage_report(job, report, data)
 
+    def compared(self, job: Job[JointStage]) -> list[Measured]:
+        """Its one relation."""
+        return [Measured(one, one.metric) for one in job.relations.values()]
+
     def untrained(self, job: Job[JointStage], data: StageData, former: Carried) -> nn.Module:
         """The checkpoint as an encoder of texts, answering by the cosine: the head is not there yet."""
-        return cosine_model(former.encoder(), list(job.relations.values()))
+        model = cosine_model(former.encoder(), list(job.relations.values()))
+        measured = [one for one in self.compared(job) if one.relation in model.relations]
+        let_dev_choose(Predictor(model, precision=job.context.precision), data.dev, measured)
+        return model
 
 
 def _model(carried: Carried) -> JointModel:

@@ -134,6 +134,10 @@ class LabelsRunner(Runner[LabelsStage]):
 
         return stage_report(job, fit(model, prepare, **options), data)
 
+    def compared(self, job: Job[LabelsStage]) -> list[Measured]:
+        """Every task."""
+        return [Measured(task, "accuracy") for task in job.relations.values()]
+
     def untrained(self, job: Job[LabelsStage], data: StageData, former: Carried) -> nn.Module:
         """The encoder as it is, texts and labels compared by the cosine."""
         encoder = former.encoder()

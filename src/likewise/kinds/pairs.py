@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from likewise.encoders.features import TextFeatures
-from likewise.encoders.vectors import encode_texts
 from likewise.errors import Problem, RecipeError
-from likewise.heads import CosineHead
+from likewise.heads import answering_by_share, label_shares
+from likewise.kinds.answers import let_dev_choose
 from likewise.kinds.base import (
     Carried,
     DevSet,
@@ -30,10 +29,10 @@ from likewise.kinds.devscore import Measured, check_dev, dev_scorer, warn_if_fal
 from likewise.kinds.leaks import LeakFilter
 from likewise.kinds.pair_steps import PairSteps, learnt_names, pair_batches, row_lengths
 from likewise.kinds.reading import RatedRows, RatedSpec, merged, pack_rated, read_stage, unpack_rated
-from likewise.losses import LOSSES
 from likewise.methods.described import DESCRIBED
 from likewise.methods.pairs import PairModel
 from likewise.predict.pairs import Predictor, check_description_words, cosine_model
+from likewise.records import Record
 from likewise.schema.pairs import PairsStage, settings_for_few
 from likewise.wording import counted
 
@@ -118,15 +117,17 @@ class PairsRunner(Runner[PairsStage]):
         return course_of(job, steps.count())
 
     def fit(self, job: Job[PairsStage], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
-        """Train, or solve the heads; then put cosines whose loss only ranks on the relation's scale."""
+        """Train, or solve the heads; then let dev choose what answers."""
         from likewise.kinds.exact import fit_exact
         from likewise.training.fit import fit
 
         stage, model, rows = job.stage, _model(carried), data.rows
         options = run_options(job, place)
         options["evaluate"] = self.scorer(job, data.dev) if data.dev else None
+        options["at_start"] = lambda: answering_by_majority(model, rows.train)
         if stage.optimiser == _EXACT:
             options.pop("resumable")
+            options.pop("at_start")
             report = fit_exact(model, rows.train, **options)
         else:
 
@@ -138,12 +139,20 @@ class PairsRunner(Runner[PairsStage]):
 
             report = fit(model, prepare, **options)
         warn_if_falling(report.best_value, model.relations)
-        settle_cosines(model, data.dev, precision=job.context.precision)
+        if options["evaluate"] is not None:
+            options["evaluate"](model)  # what answers is chosen for the weights that are kept
         return stage_report(job, report, data)
 
+    def compared(self, job: Job[PairsStage]) -> list[Measured]:
+        """All that it rates."""
+        return [Measured(one, job.stage.select_metric or one.metric) for one in job.relations.values()]
+
     def untrained(self, job: Job[PairsStage], data: StageData, former: Carried) -> nn.Module:
-        """The encoder as it is, on every relation by the cosine."""
-        return cosine_model(former.encoder(), list(job.relations.values()))
+        """The encoder as it is, on every relation by the cosine, which dev puts on the scale."""
+        model = cosine_model(former.encoder(), list(job.relations.values()))
+        measured = [one for one in self.compared(job) if one.relation in model.relations]
+        let_dev_choose(Predictor(model, precision=job.context.precision), data.dev, measured)
+        return model
 
     def settings_for(
         self, job: Job[PairsStage], rows: int, *, rehearsed: bool, fixed: Sequence[str]
@@ -155,9 +164,10 @@ class PairsRunner(Runner[PairsStage]):
         return stage
 
     def scorer(self, job: Job[PairsStage], sets: Sequence[DevSet]) -> Callable[[PairModel], dict[str, float]]:
-        """Each relation's metric on each dev set; tokens of dev texts are kept between two looks.
+        """Each relation's metric on each dev set, by the source that is best there and answers from then on.
 
-        Where heads are solved over an encoder that stays as it is, so are their vectors.
+        Tokens of dev texts are kept between two looks; where heads are solved over an encoder that stays as
+        it is, so are their vectors.
         """
         kept: list[Predictor] = []
 
@@ -166,6 +176,7 @@ class PairsRunner(Runner[PairsStage]):
                 kept.append(Predictor(model, precision=job.context.precision, cache=10**9, keep_tokens=True))
             elif job.stage.optimiser != _EXACT:
                 kept[0].forget()
+            let_dev_choose(kept[0], sets, _measured(job.stage, model), only=job.stage.select_source)
             return kept[0]
 
         return dev_scorer(answering, sets, lambda model: _measured(job.stage, model))
@@ -183,6 +194,19 @@ class PairsRunner(Runner[PairsStage]):
         return merged(fresh, known, again)
 
 
+@contextmanager
+def answering_by_majority(model: PairModel, records: Sequence[Record]) -> Iterator[None]:
+    """Let heads of classes that nothing trained yet answer by how often each class was given."""
+    with ExitStack() as stack:
+        for one in model.objectives:
+            if one.head == "classes" and one.head_key in model.fresh:
+                labels = one.relation.labels
+                given = [record.values.get(one.relation.name) for record in records]
+                shares = label_shares([str(label) for label in given if label is not None], labels)
+                stack.enter_context(answering_by_share(model.heads[one.head_key], shares))
+        yield
+
+
 def _differs(stage: PairsStage, key: str) -> bool:
     return bool(getattr(stage, key) != type(stage).model_fields[key].default)
 
@@ -193,34 +217,4 @@ def _model(carried: Carried) -> PairModel:
 
 
 def _measured(stage: PairsStage, model: PairModel) -> list[Measured]:
-    return [Measured(r, stage.select_metric or r.metric, stage.select_source) for r in model.relations]
-
-
-def settle_cosines(model: PairModel, sets: Sequence[DevSet], *, precision: str = "fp32") -> None:
-    """Fit the line from cosine to rating (least squares on dev) for heads whose loss only ranks.
-
-    Ranks do not change, so no number on dev or test does; answers land on the relation's own scale.
-    """
-    free = {o.relation.name: o for o in reversed(model.objectives) if o.head in ("cosine", "contrast")}
-    for objective in free.values():
-        head = model.heads[objective.head_key]
-        if isinstance(head, CosineHead):
-            head.set_line(1.0, 0.0)  # a line of an earlier stage no longer holds
-        # Ordered relations may be selected on ratings borrowed from another scale: those are no labels of it.
-        rated = int | float if objective.relation.kind == "graded" else str
-        rows = [
-            r
-            for entry in sets
-            for r in entry.records
-            if isinstance(r.values.get(objective.relation.name), rated)
-        ]
-        if not LOSSES[objective.loss].ranks or len(rows) < 3 or not isinstance(head, CosineHead):
-            continue
-        gold = objective.codec().encode_many([r.values[objective.relation.name] for r in rows])[:, 0]
-        u, v = (
-            encode_texts(model.encoder, [r.texts[side] for r in rows], precision=precision) for side in (0, 1)
-        )
-        cosine = (u * v).sum(1) / np.maximum(np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1), 1e-12)
-        slope = float(np.cov(cosine, gold)[0, 1] / max(float(cosine.var(ddof=1)), 1e-12))
-        if slope > 0:
-            head.set_line(slope, float(gold.mean() - slope * cosine.mean()))
+    return [Measured(r, stage.select_metric or r.metric) for r in model.relations]

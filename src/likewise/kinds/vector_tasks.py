@@ -66,11 +66,12 @@ class ParallelTask:
         balance: float = 1.0,
         seed: int = 1,
         rated: Callable[[], Mapping[str, float]] | None = None,
+        rated_before: Callable[[], Mapping[str, float]] | None = None,
         select: Literal["loss", "rated"] = "loss",
     ) -> None:
         self._split, self._loss, self._data = split, loss, data
         self._form, self._batch, self._balance, self._seed = form, batch_size, balance, seed
-        self._rated, self._select = rated, select
+        self._rated, self._rated_before, self._select = rated, rated_before, select
         order = np.random.default_rng([seed, 2**31]).permutation(len(data))
         held = max(1, round(dev_share * len(data)))
         self._dev, self._train = np.sort(order[:held]), np.sort(order[held:])
@@ -88,9 +89,16 @@ class ParallelTask:
         for start in range(0, len(draw.rows), self._batch):
             yield self._loss.total(self._terms(draw, slice(start, start + self._batch)))
 
-    @torch.no_grad()
     def evaluate(self) -> dict[str, float]:
         """Terms on dev, their sum, what rated pairs say, and the score: −loss, or the rated number."""
+        return self._evaluate(self._rated)
+
+    def at_start(self) -> dict[str, float]:
+        """The same; rated pairs say it of the model without the new layers."""
+        return self._evaluate(self._rated_before)
+
+    @torch.no_grad()
+    def _evaluate(self, asked: Callable[[], Mapping[str, float]] | None) -> dict[str, float]:
         draw = self._draw(self._dev[:_DEV_PAIRS], [self._seed, 2**31 + 1], balance=1.0)
         sums: dict[str, float] = {}
         for start in range(0, len(draw.rows), self._batch):
@@ -99,7 +107,7 @@ class ParallelTask:
             for name, value in self._terms(draw, part).items():
                 sums[name] = sums.get(name, 0.0) + share * float(value)
         loss = sum(self._loss.weights[name] * value for name, value in sums.items())
-        rated = dict(self._rated()) if self._rated is not None else {}
+        rated = dict(asked()) if asked is not None else {}
         score = rated["rated"] if self._select == "rated" else -loss
         return {"score": score, "loss": loss, **sums, **rated}
 
@@ -220,13 +228,15 @@ class RatedTask:
         data: RatedVectors,
         *,
         evaluate: Callable[[], Mapping[str, float]],
+        at_start: Callable[[], Mapping[str, float]],
         batch_size: int = 64,
         seed: int = 1,
         grouped: bool = False,
         alignment: ParallelAlignment | None = None,
     ) -> None:
         self._adapt, self._map, self._loss, self._data = adapt, cosine_map, loss, data
-        self._evaluate, self._batch, self._seed, self._grouped = evaluate, batch_size, seed, grouped
+        self._evaluate, self._at_start = evaluate, at_start
+        self._batch, self._seed, self._grouped = batch_size, seed, grouped
         self._alignment = alignment
         self._vectors = torch.from_numpy(data.vectors)
 
@@ -254,6 +264,10 @@ class RatedTask:
     def evaluate(self) -> Mapping[str, float]:
         """Numbers on dev."""
         return self._evaluate()
+
+    def at_start(self) -> Mapping[str, float]:
+        """Numbers on dev of the model without what is learnt."""
+        return self._at_start()
 
     def _step(self, rows: RowNumbers) -> Tensor:
         data = self._data

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from likewise import ranks
+from likewise.answering import MEAN
 from likewise.encoders.sentence import embedding_width
 from likewise.errors import ModelError, UsageError
 from likewise.heads import (
@@ -111,6 +112,30 @@ class Objective:
         return len(self.relation.labels) if self.head == "classes" else self.codec().width
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What answers a relation: a source, and for each source the line from what it says to the scale.
+
+    A line is (slope, offset), fitted to what people said of dev pairs.
+    """
+
+    source: str
+    lines: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def parts(self) -> tuple[str, ...]:
+        """The sources that are read for it."""
+        return tuple(self.lines) if self.source == MEAN else (self.source,)
+
+    def values(self, said: Mapping[str, NDArray[np.float64]], relation: Relation) -> NDArray[np.float64]:
+        """Answers on the relation's scale, from what each source says."""
+        found = []
+        for source in self.parts():
+            slope, offset = self.lines.get(source, (1.0, 0.0))
+            found.append(slope * said[source] + offset)
+        clipped: NDArray[np.float64] = np.clip(np.mean(found, axis=0), relation.lo, relation.hi)
+        return clipped
+
+
 class PairModel(nn.Module):
     """One encoder shared by both texts, one head per objective."""
 
@@ -122,6 +147,10 @@ class PairModel(nn.Module):
         self.anchor = 0.0  # weight of `losses.anchored`; a stage's setting
         self.weighting: Weighting = "sum"
         self.frozen: FrozenPart | None = None  # of a model that grew on a frozen encoder
+        # What answers a relation, where dev pairs chose; its first objective elsewhere.
+        self.answers: dict[str, Answer] = {}
+        # Keys of the heads that nothing has trained yet.
+        self.fresh: frozenset[str] = frozenset()
         # Names of the relations that training rows are looked for; all if empty.
         self.learning: tuple[str, ...] = ()
         self.balance = nn.ParameterDict()
@@ -134,6 +163,7 @@ class PairModel(nn.Module):
             raise UsageError("a stage needs at least one objective")
         width = embedding_width(self.encoder)
         kept = dict(self.heads.items())
+        fresh: set[str] = set()
         self.objectives = tuple(objectives)
         self.pairings: dict[str, Pairing] = {}
         self.losses: list[Loss] = []
@@ -144,7 +174,9 @@ class PairModel(nn.Module):
             new = _new_head(objective, pairing.width(width), width).to(self.encoder.device)
             refuse_blind_head(objective, pairing, new)
             if key not in heads:
-                heads[key] = _same_shape(kept.get(key), new) or new
+                known = _same_shape(kept.get(key), new)
+                heads[key] = known or new
+                fresh |= {key} if known is None else set()
             elif objective.head == DESCRIBED and _same_shape(heads[key], new) is None:
                 raise UsageError(
                     "objectives by head 'described' share one head: give all of them the same hidden "
@@ -162,6 +194,9 @@ class PairModel(nn.Module):
                 )
             )
         self.heads = heads
+        self.fresh = frozenset(fresh)
+        names = {objective.relation.name for objective in objectives}
+        self.answers = {name: answer for name, answer in self.answers.items() if name in names}
 
     def set_weighting(self, weighting: Weighting) -> None:
         """Choose how objectives add up; learnt weights start equal, whatever an earlier stage learnt."""

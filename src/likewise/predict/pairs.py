@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.adapters import ACTIVATIONS as ADAPTER_ACTIVATIONS
-from likewise.answering import COSINE, Answers, Limits, Numbers, Probabilities, Progress, Rows, plain_cosine
+from likewise.answering import (
+    COSINE,
+    HEAD,
+    MEAN,
+    Answers,
+    Limits,
+    Numbers,
+    Probabilities,
+    Progress,
+    Rows,
+    plain_cosine,
+)
 from likewise.encoders.manifest import DOCUMENT
 from likewise.encoders.reading import DAMAGED
 from likewise.encoders.resolve import local_folder
@@ -40,7 +52,7 @@ from likewise.losses import LOSSES
 from likewise.matchers import MATCHERS
 from likewise.methods.described import DESCRIBED
 from likewise.methods.multilingual import FrozenPart
-from likewise.methods.pairs import Objective, PairModel, head_shapes, objective_source
+from likewise.methods.pairs import Answer, Objective, PairModel, head_shapes, objective_source
 from likewise.predict.asking import Answerer
 from likewise.predict.embedding import EncoderEmbedding
 from likewise.predict.families import Family, Running
@@ -56,6 +68,7 @@ from likewise.store.encoder import (
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from torch import Tensor
 
 RAW_RELATION = Relation(
     "similarity",
@@ -109,10 +122,12 @@ class Predictor(Answerer):
         return Limits(self._token_budget, self.model.encoder.max_seq_length)
 
     def sources(self, relation: str) -> tuple[str, ...]:
-        """What was trained to answer a relation, then the cosine, which any two vectors have."""
+        """What answers a relation, what was trained to, then the cosine, which any two vectors have."""
         self.model.answering(relation)
+        chosen = self.model.answers.get(relation)
         mine = [objective_source(o) for o in self.model.objectives if o.relation.name == relation]
-        return tuple(dict.fromkeys([*mine, COSINE]))
+        mean = [MEAN] if chosen is not None and {COSINE, HEAD} <= set(chosen.lines) else []
+        return tuple(dict.fromkeys([*([chosen.source] if chosen else []), *mine, COSINE, *mean]))
 
     def forget(self) -> None:
         """Forget vectors of texts: the model has changed since they were asked for."""
@@ -138,20 +153,38 @@ class Predictor(Answerer):
         self, rows: Rows, names: Sequence[str], source: str | None, progress: Progress | None
     ) -> list[Answers]:
         """Several relations at once: every text is encoded once, however many there are."""
+        asked = [self.model.answering(name).relation for name in names]
         if source == COSINE:
-            asked = [self.model.answering(name).relation for name in names]
             cosines = self._embedding.cosines(rows, progress=progress)
             return [plain_cosine(relation, cosines) for relation in asked]
-        objectives = [self.model.answering(name, source) for name in names]
-        u, v = self._embedding.pair_vectors(rows, progress)
-        said = self.model.describe(self._embedding.recall)
-        found = []
-        for one in objectives:
-            readings = self.model.readings(one, u, v, description=said.get(one.relation.name))
-            codec = one.codec()
-            chances = label_probabilities(readings) if codec.form == "class" else None
-            found.append(Answers(one.relation, objective_source(one), codec.decode(readings), chances))
-        return found
+        pairs = _Pairs(self.model, self._embedding, rows, progress)
+        return [self._answer_one(pairs, relation, source) for relation in asked]
+
+    def _answer_one(self, pairs: _Pairs, relation: Relation, source: str | None) -> Answers:
+        chosen = self.model.answers.get(relation.name)
+        if source == MEAN:
+            if MEAN not in self.sources(relation.name):
+                known = ", ".join(self.sources(relation.name))
+                raise UsageError(f"relation {relation.name!r} is not answered by {MEAN}; use {known}")
+            chosen = replace(chosen, source=MEAN) if chosen is not None else None
+        elif source is not None:
+            chosen = None
+        if chosen is None:
+            return pairs.trained(relation.name, source)
+        said = pairs.said(relation.name, chosen.parts())
+        return Answers(relation, chosen.source, chosen.values(said, relation))
+
+    def said(self, rows: Rows, relation: str) -> dict[str, Numbers]:
+        """What each source says of pairs about a relation of numbers, before a line puts it on the scale.
+
+        The cosine is plain, and a head's numbers may lie outside the scale. A head that gives labels says no
+        numbers.
+        """
+        mine = [o for o in self.model.objectives if o.relation.name == relation]
+        if any(one.head == "classes" for one in mine):
+            return {}
+        head = [HEAD] if any(objective_source(one) == HEAD for one in mine) else []
+        return _Pairs(self.model, self._embedding, rows).said(relation, [COSINE, *head])
 
     def cosines(self, pairs: Sequence[tuple[str, str]], *, progress: Progress | None = None) -> Numbers:
         """cos(u, v) of pairs, in −1..1."""
@@ -165,6 +198,50 @@ class Predictor(Answerer):
         A model grown on a frozen encoder also gives that encoder's own (`raw`) and its `language` vectors.
         """
         return self._embedding.views(texts, progress=progress)
+
+
+class _Pairs:
+    """Pairs of texts that several relations are asked about; what is needed of them is computed once."""
+
+    def __init__(
+        self, model: PairModel, embedding: EncoderEmbedding, rows: Rows, progress: Progress | None = None
+    ) -> None:
+        self._model, self._embedding, self._rows, self._progress = model, embedding, rows, progress
+
+    @cached_property
+    def _vectors(self) -> tuple[Tensor, Tensor]:
+        return self._embedding.pair_vectors(self._rows, self._progress)
+
+    @cached_property
+    def _cosines(self) -> Numbers:
+        return self._embedding.cosines(self._rows, progress=self._progress)
+
+    @cached_property
+    def _descriptions(self) -> dict[str, Tensor]:
+        return self._model.describe(self._embedding.recall)
+
+    def trained(self, relation: str, source: str | None) -> Answers:
+        """What the objective of a relation was trained to answer."""
+        one = self._model.answering(relation, source)
+        readings = self._readings(one)
+        codec = one.codec()
+        chances = label_probabilities(readings) if codec.form == "class" else None
+        return Answers(one.relation, objective_source(one), codec.decode(readings), chances)
+
+    def said(self, relation: str, sources: Sequence[str]) -> dict[str, Numbers]:
+        """What sources say about a relation of numbers, before a line puts it on the scale."""
+        found: dict[str, Numbers] = {}
+        for source in sources:
+            if source == COSINE:
+                found[source] = self._cosines
+            else:
+                one = self._model.answering(relation, source)
+                found[source] = np.asarray(one.codec().decode(self._readings(one), bounded=False))
+        return found
+
+    def _readings(self, one: Objective) -> NDArray[np.float64]:
+        said = self._descriptions.get(one.relation.name)
+        return self._model.readings(one, *self._vectors, description=said)
 
 
 def label_probabilities(logits: NDArray[np.floating]) -> Probabilities:
@@ -203,7 +280,8 @@ class PairsFamily(Family[PairModel]):
         return {
             "relations": [relation.to_dict() for relation in model.relations],
             "objectives": [objective_to_dict(objective) for objective in model.objectives],
-            "source": {r.name: objective_source(model.answering(r.name)) for r in model.relations},
+            "source": {r.name: _answered_by(model, r.name) for r in model.relations},
+            **({"answers": answers_to_dict(model.answers)} if model.answers else {}),
             **({"frozen": frozen_to_dict(model.frozen)} if model.frozen is not None else {}),
             **encoder_to_dict(model.encoder),
         }
@@ -223,6 +301,7 @@ class PairsFamily(Family[PairModel]):
         )
         model = _with_heads(encoder, where, document)
         model.frozen = read_frozen(where / "likewise" / "language.safetensors", document)
+        model.answers = read_answers(document, model, where / DOCUMENT)
         return model
 
     def answerer(self, model: PairModel, about: Mapping[str, Any], running: Running) -> Predictor:
@@ -259,6 +338,7 @@ def _with_heads(encoder: SentenceTransformer, where: Path, document: Mapping[str
         raise ModelError(f"{path}: its relations are not those of its objectives; {DAMAGED}")
     state = read_tensors(file, device=str(encoder.device))
     model.heads.load_state_dict(state)
+    model.fresh = frozenset()
     return model.eval()
 
 
@@ -299,6 +379,57 @@ def objective_to_dict(objective: Objective) -> dict[str, Any]:
     entry["relation"] = objective.relation.to_dict()
     entry["options"] = dict(objective.options)
     return {**entry, "pairing": list(objective.pairing)}
+
+
+def _answered_by(model: PairModel, relation: str) -> str:
+    """The source that answers a relation."""
+    chosen = model.answers.get(relation)
+    return objective_source(model.answering(relation)) if chosen is None else chosen.source
+
+
+def answers_to_dict(answers: Mapping[str, Answer]) -> dict[str, Any]:
+    """A JSON-ready account of what answers each relation."""
+    return {
+        name: {"source": one.source, "lines": {source: list(line) for source, line in one.lines.items()}}
+        for name, one in answers.items()
+    }
+
+
+def _lines(value: Any) -> bool:
+    """Whether these are lines of sources."""
+    return isinstance(value, dict) and set(value) <= {COSINE, HEAD} and all(map(_line, value.values()))
+
+
+def _line(value: Any) -> bool:
+    """Whether this is a line that rises: a slope above 0, and an offset."""
+    return isinstance(value, list) and len(value) == 2 and all(map(number, value)) and value[0] > 0
+
+
+_ANSWER: Rules = {"source": among(COSINE, HEAD, MEAN), "lines": _lines}
+
+
+def read_answers(document: Mapping[str, Any], model: PairModel, path: Path) -> dict[str, Answer]:
+    """What answers each relation, as a model.json tells it; nothing where dev pairs chose nothing."""
+    found: dict[str, Answer] = {}
+    with reading(path):
+        numbers = {r.name: r for r in model.relations if r.kind != "classes"}
+        for name, entry in dict(document.get("answers") or {}).items():
+            check_keys(entry, _ANSWER, path, inside="answers")
+            answer = Answer(
+                entry["source"], {source: (line[0], line[1]) for source, line in entry["lines"].items()}
+            )
+            trained = {objective_source(o) for o in model.objectives if o.relation.name == name}
+            known = {COSINE, *trained}
+            fits = set(answer.lines) <= known and {*answer.parts(), answer.source} <= {*known, MEAN}
+            if (
+                name not in numbers
+                or not answer.parts()
+                or not fits
+                or document["source"][name] != answer.source
+            ):
+                raise ModelError(f"{path}: answers.{name} does not fit the model's objectives; {DAMAGED}")
+            found[name] = answer
+    return found
 
 
 _LAYERS: Rules = {"hidden": list_of(size, 16), "activation": among(*ACTIVATIONS), "scale": flag}

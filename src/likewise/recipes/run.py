@@ -6,9 +6,9 @@ run folder `OUTPUT.run/` holds checkpoints and is removed when the model folder 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 from likewise import ranks
 from likewise.disk import scratch_folder
 from likewise.encoders.manifest import DOCUMENT
+from likewise.errors import LikewiseError
 from likewise.folders import stage_reports
 from likewise.kinds.base import Carried, Job, StageData, runner_of
 from likewise.kinds.building import start_encoder, start_of
 from likewise.kinds.context import RunContext
+from likewise.kinds.gains import Before, before_training
 from likewise.predict import Answerer, load, raw_model
 from likewise.predict.families import Running, answerer_of
 from likewise.recipes.prepared import prepared_stages
@@ -49,6 +51,7 @@ class RunReport:
     output: Path | None
     stages: list[dict[str, Any]]
     predictor: Answerer
+    gains: list[dict[str, Any]] = field(default_factory=list)
 
 
 def run_recipe(
@@ -94,7 +97,8 @@ def _finish(jobs: Jobs, folder: Path) -> RunReport:
         remove_run(run_folder(folder))
     ranks.wait()
     context.tell(f"{folder} was complete already when its run was stopped")
-    return RunReport(folder, stage_reports(answerer.about, folder / DOCUMENT), answerer)
+    told: Any = answerer.about.get("gains", [])
+    return RunReport(folder, stage_reports(answerer.about, folder / DOCUMENT), answerer, told)
 
 
 def jobs_of(recipe: Recipe, context: RunContext) -> list[Job[Any]]:
@@ -137,14 +141,19 @@ def _run_in(jobs: Jobs, folder: Path | None, work: Path, *, resume: bool, overwr
         ranks.wait()
         # A run in memory cannot be found again.
         place = RunPlace(work, resume=resume, resumable=folder is not None, stages=stages)
-        model, reports = _train(jobs, stages, _begin(open_encoder), place)
-        about = {
+        former = _begin(open_encoder)
+        before = _before(jobs[-1], stages[-1], former) if context.compare else None
+        model, reports = _train(jobs, stages, former, place)
+        about: dict[str, Any] = {
             "recipe": recipe.model_dump(mode="json"),
             "method": recipe.method,
             "name": recipe.name,
             "stages": reports,
             "run": own,
         }
+        answerer = answerer_of(model, about, Running(precision=context.precision))
+        if before is not None:
+            about["gains"] = _gains(before, answerer, reports, context)
         if ranks.is_first():
             if folder is not None:
                 from likewise.store import save_model
@@ -152,7 +161,37 @@ def _run_in(jobs: Jobs, folder: Path | None, work: Path, *, resume: bool, overwr
                 save_model(model, folder, about=about, overwrite=overwrite)
             remove_run(work)
     ranks.wait()
-    return RunReport(folder, reports, answerer_of(model, about, Running(precision=context.precision)))
+    answerer = answerer_of(model, about, Running(precision=context.precision))
+    return RunReport(folder, reports, answerer, about.get("gains", []))
+
+
+def _before(job: Job[Any], data: StageData, former: Carried) -> Before:
+    """What the last stage's dev rows look like before the first step of the first one."""
+    runner = runner_of(job.stage)
+    measured = runner.compared(job) if data.dev else ()
+    return before_training(data, measured, lambda: _untrained(job, data, former))
+
+
+def _untrained(job: Job[Any], data: StageData, former: Carried) -> Answerer | None:
+    """The recipe's encoder as it is, answering what the stage learns; None if nothing can answer it."""
+    try:
+        model = runner_of(job.stage).untrained(job, data, former)
+    except LikewiseError:  # a checkpoint that is no encoder of texts by itself
+        return None
+    return answerer_of(model, {}, Running(precision=job.context.precision))
+
+
+def _gains(
+    before: Before, answerer: Answerer, reports: Sequence[Mapping[str, Any]], context: RunContext
+) -> list[dict[str, Any]]:
+    """Compare the trained model with what there was before, and say it."""
+    kept_start = all(report["best_value"] is not None and report["best_step"] == 0 for report in reports)
+    gains = before.gains(answerer, kept_start=kept_start)
+    if not gains:
+        context.tell("no dev rows were rated, so the model was not compared with the encoder before training")
+    for gain in gains:
+        context.tell(gain.sentence())
+    return [gain.to_dict() for gain in gains]
 
 
 def _mark(jobs: Jobs, stages: Sequence[StageData]) -> RunMark:

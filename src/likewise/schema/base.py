@@ -237,6 +237,10 @@ class OptimisedStage(Stage):
         default=None, gt=0, description="evaluations without a better one before stopping, in a row or not"
     )
     select: bool = Field(default=True, description="keep the best dev step; otherwise the last")
+    keep_start: bool = Field(
+        default=True,
+        description="with select: keep the model as it was before training where no step is better on dev",
+    )
 
     @model_validator(mode="after")
     def _momentum_of_sgd(self) -> Self:

@@ -58,6 +58,10 @@ class VectorStage(FilteredStage):
     learning_rate: float = Field(default=1e-4, gt=0, description="of Adam")
     weight_decay: float = Field(default=0.0, ge=0)
     select: bool = Field(default=True, description="keep the best epoch; otherwise the last")
+    keep_start: bool = Field(
+        default=True,
+        description="with select: keep the model as it was before training where no step is better on dev",
+    )
 
 
 class ParallelStage(VectorStage):

@@ -48,6 +48,7 @@ def model_card(name: str, document: Mapping[str, Any], parts: CardParts) -> str:
         "",
         *_stages(document, parts.row),
         "",
+        *_gains(document),
         _one_line(parts.loads),
         "",
     ]
@@ -113,6 +114,13 @@ def _quoted(text: str) -> str:
 def _row(relation: Relation, source: Mapping[str, str]) -> str:
     cells = (relation.name, relation.scale, source[relation.name], relation.description or "–")
     return f"| {' | '.join(map(as_text, cells))} |"
+
+
+def _gains(document: Mapping[str, Any]) -> list[str]:
+    """What training brought, relation by relation."""
+    lines = [f"- {as_text(gain['sentence'])}" for gain in document.get("gains", [])]
+    title = "Before and after training, on the dev rows that also chose the step:"
+    return [title, "", *lines, ""] if lines else []
 
 
 def _stages(document: Mapping[str, Any], row: str) -> list[str]:

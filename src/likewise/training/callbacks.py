@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
@@ -86,8 +86,10 @@ class SelectAndSave(TrainerCallback):
         resume: Checkpoint | None,
         writes: bool,
         emit: Callable[[FitEvent], None],
+        at_start: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.state = RunState()
+        self._at_start = at_start
         self._model, self._run, self._settings = model, run, settings
         self._total, self._evaluate_every, self._save_every = total, evaluate_every, save_every
         self._evaluate, self._metric = evaluate, metric
@@ -104,8 +106,14 @@ class SelectAndSave(TrainerCallback):
         lr_scheduler: Any = None,
         **_: Any,
     ) -> None:
-        """Restore what the Trainer does not: our optimiser file, the rate schedule, the selection state."""
+        """Look at dev before the first step, or restore what the Trainer does not.
+
+        That is our optimiser file, the rate schedule, and the selection state.
+        """
         if self._resume is None:
+            if self._evaluate is not None:
+                with self._at_start():
+                    self._look_at_start()
             return
         saved, folder = self._resume.state, self._resume.folder
         restore_optimiser(optimizer, folder, saved["optimiser"])
@@ -171,19 +179,34 @@ class SelectAndSave(TrainerCallback):
             FitEvent("step", state.global_step, self._total, {"loss": float(loss), "learning_rate": rate})
         )
 
-    def _select(self, step: int) -> None:
+    def _measure(self, step: int) -> float:
+        """Dev numbers of the model as it is, told and remembered; the one that selects."""
         refuse_lost_weights(self._model, step)
         found = self._evaluate(self._model) if self._writes and self._evaluate else {}
         values = ranks.from_first({name: float(value) for name, value in found.items()})
-        run = self.state
-        run.history.append({"step": step, **values})
+        self.state.history.append({"step": step, **values})
         self.log({f"dev_{name}": value for name, value in values.items()})
         self._emit(FitEvent("evaluate", step, self._total, values))
-        value = values[self._metric]
-        if run.is_better(value):
-            run.best_value, run.best_step, run.since_best = value, step, 0
+        return values[self._metric]
+
+    def _consider(self, value: float, step: int) -> None:
+        """Keep the weights as they are if no candidate before was as good."""
+        if self.state.is_better(value):
+            self.state.best_value, self.state.best_step = value, step
             if self._settings.select:
                 self._keep_best()
+
+    def _look_at_start(self) -> None:
+        """The model before the first step: a candidate, but nothing that patience or rates learn from."""
+        value = self._measure(0)
+        if self._settings.select and self._settings.keep_start:
+            self._consider(value, 0)
+
+    def _select(self, step: int) -> None:
+        run, value = self.state, self._measure(step)
+        self._consider(value, step)
+        if run.climbs(value):
+            run.since_best = 0
         else:
             run.since_best += 1
             run.shrinks += self._settings.rate_schedule == "infersent"

@@ -12,6 +12,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,11 @@ def fit(
     resume: bool = False,
     resumable: bool = True,
     emit: Callable[[FitEvent], None] = lambda event: None,
+    at_start: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> FitReport:
     """Train a model on batches and leave its best (or last) weights in it.
+
+    The best may be those it came with, unless the settings say otherwise (`keep_start`).
 
     The model has an `encoder`, whose layers may learn at rates of their own; parameters below `heads.`,
     `matcher.` and `balance.` learn at the heads' rate. Its `forward` takes what `Batches.collate` gives,
@@ -65,7 +69,8 @@ def fit(
     `prepare` makes the batches, once the model lies where it computes. `evaluate` gives dev numbers for the
     model, `metric` names the one to maximise. `run` holds checkpoints (none if it is not to be `resumable`);
     with `resume` the newest one that is whole is continued. A finished run is not repeated: its weights are
-    loaded.
+    loaded. `at_start` holds the model as it would answer if nothing were learnt, while dev sees it for the
+    first time.
     """
     with saying_why(run):
         make_folder(run)
@@ -92,6 +97,7 @@ def fit(
         resume=found,
         writes=arguments.process_index == 0,
         emit=emit,
+        at_start=at_start,
     )
     finished = _already_stopped(found)
     if finished is None:

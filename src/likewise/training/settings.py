@@ -41,6 +41,7 @@ class FitSettings:
     patience: int | None = None
     stop_after: int | None = None
     select: bool = True
+    keep_start: bool = True
     max_steps: int | None = None
     seed: int = 1
     precision: str = "fp32"

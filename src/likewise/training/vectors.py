@@ -43,6 +43,7 @@ class VectorSettings:
     weight_decay: float = 0.0
     seed: int = 1
     select: bool = True
+    keep_start: bool = True
 
 
 class VectorTask(Protocol):
@@ -58,6 +59,9 @@ class VectorTask(Protocol):
     def evaluate(self) -> Mapping[str, float]:
         """Numbers on dev; `score` chooses the epoch that is kept."""
 
+    def at_start(self) -> Mapping[str, float]:
+        """The same of what there was before the first step; kept by the caller if no epoch is better."""
+
 
 def fit_vectors(
     module: nn.Module,
@@ -71,6 +75,7 @@ def fit_vectors(
 ) -> FitReport:
     """Train a module on a task and leave its best (or last) weights in it.
 
+    If nothing is better than what there was before (`best_step` is 0), the weights are those it came with.
     Under torchrun every process does the same work on the same numbers, and the first one writes.
     """
     with saying_why(run):
@@ -89,6 +94,11 @@ def fit_vectors(
         if ranks.is_first():
             drop_old_bests(run, state.best_step)
         emit(FitEvent("resume", step, settings.epochs * step // epoch))
+    else:
+        module.eval()
+        value = _measure(state, task.at_start(), settings, step=0, epoch=0, emit=emit)
+        if settings.select and settings.keep_start:
+            _consider(state, value, module, settings, run, step=0)
     while epoch < settings.epochs and not state.stopped:
         module.train()
         lost: Tensor | None = None
@@ -128,18 +138,43 @@ def _select(
     epoch: int,
     emit: Callable[[FitEvent], None],
 ) -> None:
-    values = {name: float(value) for name, value in task.evaluate().items()}
-    state.history.append({"step": step, "epoch": epoch, **values})
-    emit(FitEvent("evaluate", step, settings.epochs * step // epoch, values))
-    if state.is_better(values["score"]):
-        if settings.select:
-            digest = save_weights(module, best_file(run, step)) if ranks.is_first() else ""
-            state.best_sha256 = ranks.from_first(digest)
-        state.best_value, state.best_step, state.since_best = values["score"], step, 0
+    """Look at dev after an epoch: keep the weights if they are the best, stop if patience is at its end."""
+    value = _measure(state, task.evaluate(), settings, step=step, epoch=epoch, emit=emit)
+    _consider(state, value, module, settings, run, step=step)
+    if state.climbs(value):
+        state.since_best = 0
         return
     state.since_best += 1
     enough = epoch >= settings.min_epochs
     state.stopped = enough and settings.patience is not None and state.since_best >= settings.patience
+
+
+def _measure(
+    state: RunState,
+    found: Mapping[str, float],
+    settings: VectorSettings,
+    *,
+    step: int,
+    epoch: int,
+    emit: Callable[[FitEvent], None],
+) -> float:
+    """Tell and remember numbers on dev; the one that selects."""
+    values = {name: float(value) for name, value in found.items()}
+    state.history.append({"step": step, "epoch": epoch, **values})
+    emit(FitEvent("evaluate", step, settings.epochs * step // max(1, epoch), values))
+    return values["score"]
+
+
+def _consider(
+    state: RunState, value: float, module: nn.Module, settings: VectorSettings, run: Path, *, step: int
+) -> None:
+    """Keep the module's weights as they are if no candidate before was as good."""
+    if not state.is_better(value):
+        return
+    if settings.select:
+        digest = save_weights(module, best_file(run, step)) if ranks.is_first() else ""
+        state.best_sha256 = ranks.from_first(digest)
+    state.best_value, state.best_step = value, step
 
 
 def _checkpoint(

@@ -1,0 +1,171 @@
+"""What training brought: the encoder before and the model after, on the same dev pairs, with an interval.
+
+Before training the cosine answers a relation of numbers. Labels are answered by the best single label, or,
+where labels are texts, by the closest of them. The dev rows also chose the step that was kept and the source
+that answers, so what is said here is a little too good; a test set says it without that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from likewise.answering import Answering, Numbers
+from likewise.errors import EvaluationError
+from likewise.evaluation.differences import Difference, compare_systems
+from likewise.evaluation.metrics import compute, get_metric
+from likewise.kinds.base import DevSet, StageData
+from likewise.kinds.devscore import Measured, comparable, tells_models_apart
+from likewise.records import Record, Relation
+from likewise.wording import counted
+
+Said = Numbers | list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """One relation before and after training; `found` is None where the metric has no value, and says why."""
+
+    relation: str
+    baseline: str
+    found: Difference | None
+    kept_start: bool
+    reason: str = ""
+
+    def sentence(self) -> str:
+        """What training brought, in words."""
+        if self.found is None:
+            return f"{self.relation}: training could not be compared with {self.baseline}: {self.reason}"
+        one, metric = self.found, get_metric(self.found.metric)
+        digits = 2 if metric.scale == 100 else 4
+        before, after = (f"{metric.scale * value:.{digits}f}" for value in (one.b, one.a))
+        text = f"{self.relation}, {metric.unit} on {counted(one.rows, 'dev row')}: {self.baseline} {before}, "
+        text += f"the model {after}, difference {metric.scale * (one.a - one.b):+.{digits}f}"
+        if one.interval is not None:
+            low, high = (f"{metric.scale * end:+.{digits}f}" for end in (one.interval.low, one.interval.high))
+            text += f" ({100 * one.interval.level:g} % interval {low} to {high})"
+        return f"{text}: {self.verdict}"
+
+    @property
+    def verdict(self) -> str:
+        """Better, no measurable difference, or worse."""
+        if self.found is None:
+            return "not compared"
+        if self.kept_start:
+            return "no step was better, so the model is kept as it was before this training"
+        if self.found.verdict == "cannot tell":
+            return f"cannot tell, {self.found.reason}"
+        return {"no difference shown": "no measurable difference"}.get(self.found.verdict, self.found.verdict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready form."""
+        return {
+            "relation": self.relation,
+            "baseline": self.baseline,
+            "kept_start": self.kept_start,
+            "verdict": self.verdict,
+            "sentence": self.sentence(),
+            **({} if self.found is None else {"difference": self.found.to_dict()}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What there was before training said of the dev rows: relation → the baseline's name and its answers."""
+
+    sets: Sequence[DevSet]
+    measured: Sequence[Measured]
+    said: Mapping[str, tuple[str, Said]]
+
+    @classmethod
+    def of(cls, sets: Sequence[DevSet], measured: Sequence[Measured], untrained: Answering | None) -> Before:
+        """Ask the untrained model; labels that it cannot say are answered by the best single one."""
+        rows = [record for entry in sets for record in entry.records]
+        said = {}
+        for one in measured:
+            answers = [_constant(one, rows), _untrained(one, rows, untrained)]
+            told = [(name, values) for name, values in filter(None, answers)]
+            if told:
+                said[one.relation.name] = max(told, key=lambda entry: _value(one, rows, entry[1]))
+        return cls(sets, measured, said)
+
+    def gains(self, trained: Answering, *, kept_start: bool) -> list[Gain]:
+        """Compare the trained model with it, relation by relation."""
+        return [
+            self._gain(one, trained, kept_start)
+            for one in self.measured
+            if one.relation.name in self.said and one.relation.name in {r.name for r in trained.relations}
+        ]
+
+    def _gain(self, one: Measured, trained: Answering, kept_start: bool) -> Gain:
+        name = one.relation.name
+        baseline, before = self.said[name]
+        rows = [(entry.name, record) for entry in self.sets for record in entry.records]
+        seen = [place for place, (_, record) in enumerate(rows) if record.values.get(name) is not None]
+        records = [rows[place][1] for place in seen]
+        after = trained.answer([record.texts for record in records], name).values
+        gold = [record.values[name] for record in records]
+        try:
+            truth, a = comparable(one, gold, list(after))
+            _, b = comparable(one, gold, [before[place] for place in seen])
+            sets = [rows[place][0] for place in seen]
+            found = compare_systems(
+                one.metric,
+                truth,
+                a,
+                b,
+                texts=[record.texts for record in records],
+                subsets=sets if len(set(sets)) > 1 else (),
+                aggregation="mean" if len(set(sets)) > 1 else "all",
+            )
+        except EvaluationError as error:
+            return Gain(name, baseline, None, kept_start, str(error))
+        return Gain(name, baseline, found, kept_start)
+
+
+def before_training(
+    data: StageData, measured: Sequence[Measured], untrained: Callable[[], Answering | None]
+) -> Before:
+    """What a stage's dev rows look like to what there was before the first step."""
+    sets = [
+        entry
+        for entry in data.dev
+        if any(tells_models_apart(one.metric, _gold(one.relation, entry.records)) for one in measured)
+    ]
+    return Before.of(sets, measured, untrained()) if sets else Before((), (), {})
+
+
+def _gold(relation: Relation, records: Sequence[Record]) -> list[Any]:
+    return [value for record in records if (value := record.values.get(relation.name)) is not None]
+
+
+def _untrained(one: Measured, rows: Sequence[Record], model: Answering | None) -> tuple[str, Said] | None:
+    """What an untrained model says of a relation; None if it cannot."""
+    if model is None or one.relation.name not in {relation.name for relation in model.relations}:
+        return None
+    found = model.answer([record.texts for record in rows], one.relation.name)
+    if isinstance(found.values, list):
+        return "the closest label without training", found.values
+    return "the encoder's cosine before training", found.values
+
+
+def _constant(one: Measured, rows: Sequence[Record]) -> tuple[str, Said] | None:
+    """The best single label; None where numbers are asked for."""
+    gold = _gold(one.relation, rows)
+    if not one.labels or not gold or not one.relation.labels:
+        return None
+    answers = [[label] * len(rows) for label in one.relation.labels]
+    best = max(answers, key=lambda said: _value(one, rows, said))
+    return f"always {best[0]!r}", best
+
+
+def _value(one: Measured, rows: Sequence[Record], said: Said) -> float:
+    """How good answers are, more is better; answers that have no value are the worst."""
+    seen = [place for place, record in enumerate(rows) if record.values.get(one.relation.name) is not None]
+    gold = [rows[place].values[one.relation.name] for place in seen]
+    try:
+        value = compute(one.metric, *comparable(one, gold, [said[place] for place in seen]))
+    except EvaluationError:
+        return float("-inf")
+    return value if get_metric(one.metric).higher_is_better else -value
