@@ -75,7 +75,7 @@ def test_experiment_runs_the_grid_on_dev_and_final_cells_on_test(files, tmp_path
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 4
     assert "p: Welch against MSE" in result.to_text()
     assert result.to_dict()["settings"][1]["interval"]["average"]
-    arrays = np.load(next((tmp_path / "out").glob("v3-small-*.npz")), allow_pickle=False)
+    arrays = np.load(next((tmp_path / "out").glob("v4-small-*.npz")), allow_pickle=False)
     assert arrays["cosine/pairs"].shape == (40,)
 
 
@@ -452,54 +452,6 @@ def is_running(process):
     return True
 
 
-def renamed_to_its_former_key(folder, form="first_key"):
-    """As a cell of before: the same file under the key that it had then, without a checksum."""
-    from likewise.experiments.cell import Cell
-    from likewise.experiments.plan import ExperimentPlan
-
-    plan = ExperimentPlan(read_experiment(folder / "experiment.toml"), "cpu", "fp32", None)
-    cells: list[Cell] = [cell for runs in plan.final_cells() for run in runs for cell in run]
-    for cell in cells:
-        for ending in ("json", "npz"):
-            file = folder / "out" / f"{cell.key}.{ending}"
-            if file.is_file():
-                former = file.rename(folder / "out" / f"{getattr(cell, form)}.{ending}")
-                if ending == "json":
-                    said = json.loads(former.read_text())
-                    for later in ("sha256", "predictions_sha256", "content"):
-                        said.pop(later)
-                    former.write_text(json.dumps(said))
-    return cells
-
-
-@pytest.mark.parametrize("form", ["first_key", "second_key"])
-def test_cells_under_former_keys_are_taken_over_if_they_are_the_same_training(files, tmp_path, form):
-    text = files.read_text().partition("[grid]")[0] + '[[setting]]\nname = "MSE"\n'
-    files.write_text(text)
-    first = likewise.experiment(files, tmp_path / "out", device="cpu")
-    cells = renamed_to_its_former_key(tmp_path, form)
-    told = []
-    again = likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
-    assert told == []
-    assert again.rows == first.rows
-    assert all(cell.key.startswith("v3-small-") for cell in cells)
-    assert all((tmp_path / "out" / f"{cell.key}.npz").is_file() for cell in cells)
-
-
-def test_cells_whose_recipe_had_another_default_are_named_as_stale_and_trained_again(files, tmp_path):
-    files.write_text(files.read_text().partition("[grid]")[0] + '[[setting]]\nname = "MSE"\n')
-    likewise.experiment(files, tmp_path / "out", device="cpu")
-    for cell in renamed_to_its_former_key(tmp_path):
-        file = tmp_path / "out" / f"{cell.first_key}.json"
-        kept = json.loads(file.read_text())
-        kept["recipe"]["stage"][0]["warmup"] = 0.2  # what the default was in that version
-        file.write_text(json.dumps(kept))
-    told = []
-    likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
-    assert sum(line.startswith("STALE small-") for line in told) == 2
-    assert len(list((tmp_path / "out").glob("v3-*.json"))) == 2
-
-
 @pytest.fixture
 def lone(files, tmp_path, tiny_encoder, tiny_pairs):
     """One setting with one seed, over an encoder and ratings that may be changed."""
@@ -565,17 +517,6 @@ def test_cells_of_other_files_of_the_same_size_and_time_are_trained_again(lone, 
     again, told = run(lone, tmp_path)
     assert len(told) == 1
     assert again.rows[0].numbers != first.rows[0].numbers
-
-
-@pytest.mark.parametrize("form", ["first_key", "second_key"])
-def test_cells_of_before_are_stale_where_the_encoder_changed_since(lone, tmp_path, form):
-    run(lone, tmp_path)
-    renamed_to_its_former_key(tmp_path, form)
-    another_encoder(tmp_path / "encoder")
-    _, told = run(lone, tmp_path)
-    assert told[0].startswith("STALE ")
-    assert "model.safetensors was changed, or copied here, after it was trained" in told[0]
-    assert len(told) == 2
 
 
 def test_cells_change_with_a_corpus_behind_a_name(lone, tmp_path, monkeypatch):

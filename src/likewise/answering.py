@@ -160,12 +160,6 @@ def find_relation(answering: Answering, name: str) -> Relation:
     raise UnknownNameError(f"the model does not answer relation {name!r}; it answers {known}")
 
 
-def measured_sources(answering: Answering) -> tuple[str, ...]:
-    """Every source that a finished model is measured by: the cosine of pairs first, then what was trained."""
-    trained = [source for relation in answering.relations for source in answering.sources(relation.name)]
-    return tuple(sorted(dict.fromkeys(trained), key=lambda source: source != COSINE))
-
-
 class Scores(Mapping[str, "Numbers | list[str]"]):
     """Answers by relation, one per pair in the order given: numbers on the relation's scale, or labels.
 

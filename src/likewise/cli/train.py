@@ -147,14 +147,15 @@ def _saying_how_to_go_on(target: Path) -> Iterator[None]:
 def _evaluate(
     model: Answerer, recipe: Recipe, data_dir: Path | None
 ) -> list[SuiteResult | CrosslingualResult]:
-    """The recipe's evaluation, by everything that answers; none without its data."""
-    from likewise.answering import measured_sources
+    """The recipe's evaluation, by what answers and by what the suite names; none without its data."""
+    from likewise.answering import ANSWER
     from likewise.api import evaluate
-    from likewise.evaluation.suites import CROSSLINGUAL
+    from likewise.evaluation.suites import CROSSLINGUAL, get_suite
 
     suite, results = recipe.evaluation.suite, []
     try:
-        for source in ("cosine",) if suite == CROSSLINGUAL else measured_sources(model):
+        asked = ("cosine",) if suite == CROSSLINGUAL else dict.fromkeys((ANSWER, get_suite(suite).source))
+        for source in asked:
             with counting(f"evaluating by {source}", "texts", None) as advance:
                 results.append(
                     evaluate(

@@ -114,6 +114,21 @@ def compare_systems(
     return decide(found, value_a, value_b, sharing=sharing, level=level)
 
 
+def difference_and_error(
+    metric: str,
+    gold: Values,
+    a: Values,
+    b: Values,
+    *,
+    texts: Texts | None = None,
+    subsets: Sequence[str] = (),
+    aggregation: Aggregation = "all",
+) -> tuple[float, float]:
+    """metric(a) − metric(b) and its standard error; no test, so few rows are enough."""
+    found, _, _ = _estimate(metric, gold, a, b, subsets=subsets, aggregation=aggregation)
+    return found.value, found.error(row_sharing(len(found.moves), texts=texts))[0]
+
+
 def compare_results(a: SuiteResult, b: SuiteResult, *, level: float = 0.95) -> dict[str, Difference]:
     """Two models on one suite, task by task, and "average" where all tasks share a metric.
 

@@ -10,7 +10,7 @@ from likewise.errors import UsageError
 from likewise.evaluation.metrics import get_metric
 
 Aggregation = Literal["all", "mean", "wmean"]
-ScoreSource = Literal["answer", "cosine", "head", "matcher"]
+ScoreSource = Literal["answer", "cosine", "head", "mean", "matcher"]
 
 # The metric of a result whose tasks do not share one; each task names its own.
 BY_TASK = "by task"

@@ -6,8 +6,6 @@ Predictions stand beside it (.npz, no pickle), so that tests can be redone witho
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 from collections.abc import Mapping
@@ -36,9 +34,6 @@ if TYPE_CHECKING:
 _THREADS = "LIKEWISE_CELL_THREADS"
 # What a cell's numbers do not depend on: where it is run, and what it is called.
 _ASIDE = ("setting", "overrides", "data_dir", "device", "files")
-# Of the first form of keys: what was left out where it was empty, and suites that had another name.
-_LATER = ("add", "raw")
-_FORMER_SUITES = {"language-pairs": "crosslingual"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +68,14 @@ class Cell:
 
         A default that a later version changes is another recipe, and a file with other rows is other data.
         Experiments that share a folder share the cells that are the same training, whatever they call it.
+        Cells of earlier forms (v1 to v3) were selected by other rules: they are not looked for.
         """
-        return f"v3-{self._stem}-{content_key(self._told(), length=12)}-s{self.seed}"
+        return f"v4-{self._stem}-{content_key(self._told(), length=12)}-s{self.seed}"
 
     @property
-    def second_key(self) -> str:
-        """The key of the cell in the second form: without the content of the encoder and of named corpora."""
-        return f"v2-{self._stem}-{content_key(self._told('beside'), length=12)}-s{self.seed}"
-
-    @property
-    def first_key(self) -> str:
-        """The key of the cell in the first form: without the recipe's defaults and the files' content."""
-        recipe = parse_recipe(dict(self.recipe), self.setting)
-        content = self._told("content", "beside")
-        content |= {
-            "recipe": recipe.model_dump(mode="json", exclude_defaults=True),
-            "suite": _FORMER_SUITES.get(self.suite, self.suite),
-        }
-        content = {name: value for name, value in content.items() if value or name not in _LATER}
-        text = json.dumps(content, sort_keys=True, default=str)
-        return f"{self._stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}-s{self.seed}"
+    def own_key(self) -> str:
+        """The part of the key that this file of settings alone decides, whatever the data holds."""
+        return f"{self._stem}-{content_key(self._told('content', 'beside'), length=12)}-s{self.seed}"
 
     def _told(self, *but: str) -> dict[str, Any]:
         """What changes the numbers, but for some of it."""

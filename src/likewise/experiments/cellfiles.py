@@ -38,16 +38,6 @@ def write_cell(folder: Path, key: str, document: Mapping[str, Any], arrays: Arra
     return _write_document(folder / f"{key}.json", said)
 
 
-def copy_cell(folder: Path, former: str, key: str) -> None:
-    """Keep a cell of an earlier version under its key of now, with the checksums that it did not have."""
-    document = _read_json(folder / f"{former}.json")
-    _check_needed(folder / f"{former}.json", document)
-    arrays = None
-    if "results" in document:
-        arrays = _load(folder / f"{former}.npz")
-    write_cell(folder, key, document, arrays)
-
-
 def read_cell(folder: Path, key: str) -> dict[str, Any]:
     """What a finished cell wrote; DamagedCellError if it is not that any more, or its predictions are not."""
     path = folder / f"{key}.json"

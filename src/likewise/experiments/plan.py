@@ -116,7 +116,7 @@ class ExperimentPlan:
                 {**start.set, **setting.set, **point, **({} if fold is None else {"fold": list(fold)})},
                 seed,
                 self._plan.suite,
-                self._plan.sources,
+                self._plan.sources or (get_suite(self._plan.suite).source,),
                 tuple(check.model_dump() for check in self._plan.check),
                 measure,
                 self._device,

@@ -17,7 +17,6 @@ from likewise.disk import BusyError, drop_turn, sweep
 from likewise.errors import EvaluationError, LikewiseError
 from likewise.experiments.cell import Cell, run_cell
 from likewise.experiments.cellfiles import DamagedCellError, read_arrays, read_cell
-from likewise.experiments.former import take_former
 from likewise.experiments.related import Arrays
 
 _WATCH_SECONDS = 1.0
@@ -49,7 +48,7 @@ class CellRunner:
             raise EvaluationError("\n".join([f"{len(failed)} of {len(distinct)} cells failed:", *failed]))
 
     def _is_there(self, cell: Cell) -> bool:
-        """Whether a cell is done, under its key or a former one; those that do not count are named."""
+        """Whether a cell is done; one that is damaged is named."""
         if self._file(cell.key).is_file():
             try:
                 read_cell(self._folder, cell.key)
@@ -60,10 +59,7 @@ class CellRunner:
                 [problem] = error.problems
                 self._tell(f"DAMAGED {problem.source}: {problem.message}; it is trained again")
                 return False
-        why = take_former(cell, self._folder)
-        if why:
-            self._tell(f"STALE {why}; it is trained again")
-        return why == ""
+        return False
 
     def _run_here(self, cells: Sequence[Cell]) -> Iterator[str]:
         postponed: list[Cell] = []

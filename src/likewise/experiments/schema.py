@@ -100,7 +100,9 @@ class Experiment(ExperimentPart):
         description="the grid is chosen by the mean over so many folds of the training rows",
     )
     suite: str = "sts7"
-    sources: tuple[Literal["cosine", "head", "matcher"], ...] = Field(default=("cosine",), min_length=1)
+    sources: tuple[Literal["answer", "cosine", "head", "mean", "matcher"], ...] = Field(
+        default=(), description="where scores come from; what the suite names if empty"
+    )
     check: tuple[Check, ...] = ()
     baseline: str = Field(
         default="", description="setting that the others are tested against; the first if empty"

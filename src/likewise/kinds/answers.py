@@ -1,22 +1,30 @@
-"""What answers a relation: the cosine, the head, or the mean of both, whichever is best on dev pairs.
+"""What answers a relation: the cosine, the head, or the mean of both, as dev pairs choose.
 
 Each candidate is first put on the relation's scale by the line of least squares from what it says to what
 people said of the dev pairs. No rank changes by it, and answers lie where ratings lie, whatever the loss.
+
+The cosine answers unless another candidate is better on dev by more than a standard error: with few dev pairs
+the best number of three is often luck, and an encoder's cosine knows more than a head that saw few pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from likewise.answering import COSINE, HEAD, MEAN, Numbers
+from likewise.errors import EvaluationError
+from likewise.evaluation.differences import difference_and_error
 from likewise.evaluation.metrics import get_metric
 from likewise.kinds.base import DevSet
-from likewise.kinds.devscore import Measured, number_of, tells_models_apart
+from likewise.kinds.devscore import Measured, comparable, number_of, tells_models_apart
 from likewise.methods.pairs import Answer
 from likewise.predict.pairs import Predictor
 from likewise.records import Relation, Value
+from likewise.wording import WORST
 
 # With fewer dev pairs a line says less about the scale than training did. A cosine has no scale of its own.
 _FEWEST_FOR_A_HEAD, _FEWEST = 20, 3
@@ -34,23 +42,23 @@ def choose_answers(
 ) -> dict[str, Answer]:
     """The best source of each relation of numbers, by its own metric on dev, with the lines to its scale.
 
-    Relations that are answered by labels stay as they were trained. `only` names the one source allowed.
+    Relations that are answered by labels, or that dev does not rate, stay as they were trained.
+    `only` names the one source allowed.
     """
     rows = [record.values for entry in sets for record in entry.records]
     found = {}
     for one in measured:
         relation = one.relation
-        if relation.kind == "classes":
+        if relation.kind == "classes" or one.borrowed:
             continue
         said = sayings(relation.name)
-        if not said:
+        rated = _Rated.of(one, sets)
+        if not said or not rated.gold:
             continue
         gold = [_as_number(relation, values.get(relation.name)) for values in rows]
         lines = {source: _line(values, gold, relation, source) for source, values in said.items()}
         candidates = _candidates(lines, only if only in said else None)
-        values = [_measure(answer.values(said, relation), one, sets) for answer in candidates]
-        if values and not np.isnan(max(values)):
-            found[relation.name] = candidates[int(np.argmax(values))]  # the first of equals
+        found[relation.name] = _chosen(candidates, said, rated)
     return found
 
 
@@ -65,33 +73,81 @@ def let_dev_choose(
 
 
 def _candidates(lines: Mapping[str, tuple[float, float]], only: str | None) -> list[Answer]:
-    """What may answer, trained heads first."""
-    sources = sorted(lines, key=lambda source: source == COSINE)
-    found = [Answer(source, dict(lines)) for source in sources if only in (None, source)]
-    if only is None and {COSINE, HEAD} <= set(lines):
-        found.append(Answer(MEAN, dict(lines)))
-    return found
+    """What may answer, the cosine first."""
+    sources = [source for source in (COSINE, HEAD) if source in lines and only in (None, source)]
+    found = [Answer(source, dict(lines)) for source in sources]
+    return [*found, Answer(MEAN, dict(lines))] if len(found) == 2 else found
 
 
-def _measure(values: Numbers, one: Measured, sets: Sequence[DevSet]) -> float:
-    """The mean over dev sets of a relation's metric, turned so that more is better; nan if it has none."""
-    numbers, start = [], 0
-    for entry in sets:
-        gold = [record.values.get(one.relation.name) for record in entry.records]
-        seen = [row for row, value in enumerate(gold) if value is not None]
-        if tells_models_apart(one.metric, [gold[row] for row in seen]):
-            numbers.append(number_of(one, [gold[row] for row in seen], [values[start + row] for row in seen]))
-        start += len(entry.records)
-    sign = 1.0 if get_metric(one.metric).higher_is_better else -1.0
-    return sign * float(np.mean(numbers)) if numbers else float("nan")
+def _chosen(candidates: Sequence[Answer], said: Mapping[str, Numbers], rated: _Rated) -> Answer:
+    """The first candidate, or the best of the others if that is better by more than a standard error."""
+    values = [answer.values(said, rated.one.relation) for answer in candidates]
+    if len(candidates) == 1:
+        return candidates[0]
+    best = 1 + int(np.argmax([rated.measure(one) for one in values[1:]]))
+    return candidates[best] if rated.surely_better(values[best], values[0]) else candidates[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rated:
+    """The dev rows that have a value of a relation, in sets on which its metric has a value."""
+
+    one: Measured
+    places: list[int]
+    gold: list[Any]
+    texts: list[tuple[str, ...]]
+    sets: list[str]
+
+    @classmethod
+    def of(cls, one: Measured, sets: Sequence[DevSet]) -> _Rated:
+        found = cls(one, [], [], [], [])
+        start = 0
+        for entry in sets:
+            values = [record.values.get(one.relation.name) for record in entry.records]
+            seen = [row for row, value in enumerate(values) if value is not None]
+            if tells_models_apart(one.metric, [values[row] for row in seen]):
+                found.places.extend(start + row for row in seen)
+                found.gold.extend(values[row] for row in seen)
+                found.texts.extend(entry.records[row].texts for row in seen)
+                found.sets.extend([entry.name] * len(seen))
+            start += len(entry.records)
+        return found
+
+    def measure(self, values: Numbers) -> float:
+        """The mean over dev sets of the relation's metric, turned so that more is better."""
+        numbers = []
+        for name in dict.fromkeys(self.sets):
+            mine = [row for row, other in enumerate(self.sets) if other == name]
+            said = [values[self.places[row]] for row in mine]
+            numbers.append(number_of(self.one, [self.gold[row] for row in mine], said))
+        return self._sign * float(np.mean(numbers))
+
+    def surely_better(self, a: Numbers, b: Numbers) -> bool:
+        """Whether a is better than b by more than the standard error of the difference."""
+        try:
+            gold, said_a = comparable(self.one, self.gold, list(a[self.places]))
+            _, said_b = comparable(self.one, self.gold, list(b[self.places]))
+            several = len(set(self.sets)) > 1
+            difference, error = difference_and_error(
+                self.one.metric,
+                gold,
+                said_a,
+                said_b,
+                texts=self.texts,
+                subsets=self.sets if several else (),
+                aggregation="mean" if several else "all",
+            )
+        except EvaluationError:  # one of them answers all rows alike, or the rows are too few
+            return self.measure(a) > self.measure(b) == WORST
+        return self._sign * difference > error
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if get_metric(self.one.metric).higher_is_better else -1.0
 
 
 def _as_number(relation: Relation, value: Value | None) -> float:
-    """A rating as a number on the relation's scale; nan where there is none.
-
-    Ordered relations may be selected on ratings that were borrowed from another scale, and those say nothing
-    about theirs.
-    """
+    """A rating as a number on the relation's scale; nan where there is none."""
     if relation.kind == "graded":
         return float(value) if isinstance(value, int | float) else np.nan
     known = isinstance(value, str) and value in relation.labels

@@ -193,7 +193,7 @@ class Runner(ABC, Generic[S]):
         """The model of a baseline that learns nothing: the encoder as it is, answering by the cosine."""
         return former.model()
 
-    def compared(self, job: Job[S]) -> Sequence[Measured]:
+    def compared(self, job: Job[S], data: StageData) -> Sequence[Measured]:
         """The relations on which its dev rows compare the model with what there was before, and how."""
         return ()
 

@@ -34,10 +34,15 @@ _FALLING = -0.2
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A relation that is measured on dev, and by which metric."""
+    """A relation that is measured on dev, and by which metric.
+
+    `borrowed` ratings are of another question (NLI selected on STS): the cosine is measured against them, and
+    they say nothing about how the relation itself is answered.
+    """
 
     relation: Relation
     metric: str
+    borrowed: bool = False
 
     @property
     def labels(self) -> bool:
@@ -60,11 +65,23 @@ def dev_scorer(
     def evaluate(model: _Model) -> dict[str, float]:
         training = model.training
         ready = answering(model.eval())
-        found = {one: ready.answer(rows, one.relation.name).values for one in measured(model)}
+        found: dict[Measured, Numbers | list[str]] = {}
+        for one in measured(model):
+            if one.borrowed:
+                found[one] = ready.embedding().cosines(rows)  # type: ignore[arg-type]
+            else:
+                found[one] = ready.answer(rows, one.relation.name).values
         model.train(training)
         return with_score(set_numbers(sets, found))
 
     return evaluate
+
+
+def rates_another(relation: Relation, sets: Sequence[DevSet]) -> bool:
+    """Whether dev rates a relation of labels by numbers alone, which are those of another question."""
+    values = [record.values.get(relation.name) for entry in sets for record in entry.records]
+    given = [value for value in values if value is not None]
+    return relation.kind == "ordered" and bool(given) and not any(isinstance(value, str) for value in given)
 
 
 def set_numbers(sets: Sequence[DevSet], answers: Mapping[Measured, Numbers | list[str]]) -> dict[str, float]:
@@ -103,8 +120,7 @@ def comparable(one: Measured, gold: list[Any], said: list[Any]) -> tuple[list[An
         if one.labels and not isinstance(answers, list):
             answers = nearest_labels(relation, answers)
         elif not one.labels:
-            # A dev set may rate the pairs on another, graded scale (NLI selected on STS): numbers stay as
-            # they are.
+            # Borrowed ratings are numbers already.
             gold = [
                 relation.positions[relation.labels.index(value)] if isinstance(value, str) else value
                 for value in gold

@@ -215,7 +215,7 @@ class VectorRunner(Runner[V]):
         """The inverse."""
         return unpack_rated(job, kept, texts)
 
-    def compared(self, job: Job[V]) -> list[Measured]:
+    def compared(self, job: Job[V], data: StageData) -> list[Measured]:
         """Its relation, by the metric that its dev pairs are looked at with."""
         return [Measured(one, job.stage.select_metric) for one in job.relations.values()]
 

@@ -143,14 +143,14 @@ class JointRunner(Runner[JointStage]):
         model.settle()
         return stage_report(job, report, data)
 
-    def compared(self, job: Job[JointStage]) -> list[Measured]:
+    def compared(self, job: Job[JointStage], data: StageData) -> list[Measured]:
         """Its one relation."""
         return [Measured(one, one.metric) for one in job.relations.values()]
 
     def untrained(self, job: Job[JointStage], data: StageData, former: Carried) -> nn.Module:
         """The checkpoint as an encoder of texts, answering by the cosine: the head is not there yet."""
         model = cosine_model(former.encoder(), list(job.relations.values()))
-        measured = [one for one in self.compared(job) if one.relation in model.relations]
+        measured = [one for one in self.compared(job, data) if one.relation in model.relations]
         let_dev_choose(Predictor(model, precision=job.context.precision), data.dev, measured)
         return model
 

@@ -134,7 +134,7 @@ class LabelsRunner(Runner[LabelsStage]):
 
         return stage_report(job, fit(model, prepare, **options), data)
 
-    def compared(self, job: Job[LabelsStage]) -> list[Measured]:
+    def compared(self, job: Job[LabelsStage], data: StageData) -> list[Measured]:
         """Every task."""
         return [Measured(task, "accuracy") for task in job.relations.values()]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from likewise.encoders.features import TextFeatures
@@ -25,7 +26,7 @@ from likewise.kinds.base import (
     stage_report,
 )
 from likewise.kinds.building import build_objectives
-from likewise.kinds.devscore import Measured, check_dev, dev_scorer, warn_if_falling
+from likewise.kinds.devscore import Measured, check_dev, dev_scorer, rates_another, warn_if_falling
 from likewise.kinds.leaks import LeakFilter
 from likewise.kinds.pair_steps import PairSteps, learnt_names, pair_batches, row_lengths
 from likewise.kinds.reading import RatedRows, RatedSpec, merged, pack_rated, read_stage, unpack_rated
@@ -91,7 +92,7 @@ class PairsRunner(Runner[PairsStage]):
         """Pairs, objectives, steps."""
         stage, model, rows = job.stage, _model(carried), data.rows
         if data.dev:
-            check_dev(data.dev, _measured(stage, model))
+            check_dev(data.dev, _measured(stage, model, data.dev))
         objectives = "; ".join(
             f"{o.relation} by {o.head} + {o.loss}" + (f" ×{o.weight:g}" if o.weight != 1 else "")
             for o in stage.objective
@@ -125,6 +126,9 @@ class PairsRunner(Runner[PairsStage]):
         options = run_options(job, place)
         options["evaluate"] = self.scorer(job, data.dev) if data.dev else None
         options["at_start"] = lambda: answering_by_majority(model, rows.train)
+        if any(rates_another(one, data.dev) for one in model.relations):
+            # Dev does not see what the heads learn, and those of the start have learnt nothing.
+            options["settings"] = replace(options["settings"], keep_start=False)
         if stage.optimiser == _EXACT:
             options.pop("resumable")
             options.pop("at_start")
@@ -143,14 +147,16 @@ class PairsRunner(Runner[PairsStage]):
             options["evaluate"](model)  # what answers is chosen for the weights that are kept
         return stage_report(job, report, data)
 
-    def compared(self, job: Job[PairsStage]) -> list[Measured]:
-        """All that it rates."""
-        return [Measured(one, job.stage.select_metric or one.metric) for one in job.relations.values()]
+    def compared(self, job: Job[PairsStage], data: StageData) -> list[Measured]:
+        """All that its dev rows rate."""
+        metric = job.stage.select_metric
+        known = job.relations.values()
+        return [Measured(one, metric or one.metric) for one in known if not rates_another(one, data.dev)]
 
     def untrained(self, job: Job[PairsStage], data: StageData, former: Carried) -> nn.Module:
         """The encoder as it is, on every relation by the cosine, which dev puts on the scale."""
         model = cosine_model(former.encoder(), list(job.relations.values()))
-        measured = [one for one in self.compared(job) if one.relation in model.relations]
+        measured = [one for one in self.compared(job, data) if one.relation in model.relations]
         let_dev_choose(Predictor(model, precision=job.context.precision), data.dev, measured)
         return model
 
@@ -176,10 +182,10 @@ class PairsRunner(Runner[PairsStage]):
                 kept.append(Predictor(model, precision=job.context.precision, cache=10**9, keep_tokens=True))
             elif job.stage.optimiser != _EXACT:
                 kept[0].forget()
-            let_dev_choose(kept[0], sets, _measured(job.stage, model), only=job.stage.select_source)
+            let_dev_choose(kept[0], sets, _measured(job.stage, model, sets), only=job.stage.select_source)
             return kept[0]
 
-        return dev_scorer(answering, sets, lambda model: _measured(job.stage, model))
+        return dev_scorer(answering, sets, lambda model: _measured(job.stage, model, sets))
 
     def pack(self, data: StageData, numbers: Callable[[Sequence[str]], list[int]]) -> dict[str, Any] | None:
         """Rated rows and translations."""
@@ -216,5 +222,8 @@ def _model(carried: Carried) -> PairModel:
     return model
 
 
-def _measured(stage: PairsStage, model: PairModel) -> list[Measured]:
-    return [Measured(r, stage.select_metric or r.metric) for r in model.relations]
+def _measured(stage: PairsStage, model: PairModel, sets: Sequence[DevSet]) -> list[Measured]:
+    return [
+        Measured(one, stage.select_metric or one.metric, borrowed=rates_another(one, sets))
+        for one in model.relations
+    ]

@@ -168,7 +168,7 @@ def _run_in(jobs: Jobs, folder: Path | None, work: Path, *, resume: bool, overwr
 def _before(job: Job[Any], data: StageData, former: Carried) -> Before:
     """What the last stage's dev rows look like before the first step of the first one."""
     runner = runner_of(job.stage)
-    measured = runner.compared(job) if data.dev else ()
+    measured = runner.compared(job, data) if data.dev else ()
     return before_training(data, measured, lambda: _untrained(job, data, former))
 
 
