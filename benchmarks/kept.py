@@ -42,8 +42,10 @@ def draw(number: int, data_dir: str | None) -> tuple[list[Record], list[Record]]
     return train, others[:HELD_OUT]
 
 
-def spearman(records: Sequence[Record], said: Any) -> float:
-    """Spearman × 100."""
+def spearman(records: Sequence[Record], said: Any) -> float | None:
+    """Spearman × 100; None of a head that says the same of all pairs, as it does before training."""
+    if np.ptp(said) == 0:
+        return None
     return round(100 * compute("spearman", [record.values["similarity"] for record in records], said), 2)
 
 

@@ -433,7 +433,7 @@ def test_a_second_non_improvement_stops(tiny_encoder, tmp_path):
     file.write_text(tomli_w.dumps(made))
     likewise.train(str(file), tmp_path / "model", device="cpu")
     history = json.loads((tmp_path / "model" / "likewise" / "model.json").read_text())["stages"][0]["history"]
-    scores = [entry["score"] for entry in history]
+    scores = [entry["score"] for entry in history if entry["step"]]
     worse = [later <= max(scores[: n + 1]) for n, (_, later) in enumerate(pairwise(scores))]
     assert sum(worse) == 2
     assert worse[-1]

@@ -13,7 +13,6 @@ from likewise.errors import DataError, RecipeError, UsageError
 from likewise.kinds.base import DevSet
 from likewise.kinds.context import RunContext
 from likewise.kinds.devscore import warn_if_falling
-from likewise.kinds.pairs import settle_cosines
 from likewise.kinds.sources import add_noise, load_source, move_value
 from likewise.recipes.own import recipe_toml
 from likewise.recipes.reading import read_recipe, recipe_from
@@ -393,16 +392,21 @@ def test_exact_heads_are_solved_and_saved_like_trained_ones(tiny_encoder, tiny_p
         run_recipe(recipe_from(document, "x"), None, context=RunContext(device="cpu"))
 
 
-def test_settling_leaves_out_ratings_borrowed_from_another_scale(tiny_encoder):
+def test_ratings_borrowed_from_another_scale_choose_nothing_that_answers(tiny_encoder):
     from likewise.encoders.sentence import load_encoder
+    from likewise.kinds.answers import let_dev_choose
+    from likewise.kinds.devscore import Measured, rates_another
     from likewise.methods.pairs import Objective, PairModel
+    from likewise.predict.pairs import Predictor
 
     follows = Relation.ordered("follows", ("no", "yes"))
     model = PairModel(load_encoder(tiny_encoder), [Objective(follows, "contrast", "infonce")])
     borrowed = [Record((f"the cat {i}", f"a dog {i}"), {"follows": i / 2}) for i in range(8)]
-    settle_cosines(model, [DevSet("borrowed", borrowed)])
-    head = model.heads["follows:contrast:cosine"]
-    assert (float(head.slope), float(head.offset)) == (1.0, 0.0)
+    sets = [DevSet("borrowed", borrowed)]
+    measured = Measured(follows, "spearman", borrowed=rates_another(follows, sets))
+    let_dev_choose(Predictor(model), sets, [measured])
+    assert measured.borrowed
+    assert model.answers == {}
 
 
 @pytest.mark.parametrize(("rows", "batch", "epochs"), [(60, 16, 20), (500, 16, 5), (3000, 64, 4)])

@@ -110,7 +110,7 @@ def test_fit_accumulation_equals_the_larger_batch(tiny_encoder, records, tmp_pat
 def test_fit_selects_the_best_step_and_stops_early(tiny_encoder, records, tmp_path):
     torch.manual_seed(0)
     model = PairModel(load_encoder(tiny_encoder, device="cpu"), ONE)
-    scores = iter([0.1, 0.5, 0.4, 0.3, 0.2])
+    scores = iter([0.0, 0.1, 0.5, 0.4, 0.3, 0.2])  # the first before training
     kept = {}
 
     def evaluate(current):
@@ -246,7 +246,7 @@ def test_fit_infersent_decays_shrinks_and_stops(tiny_encoder, records, tmp_path)
     model = PairModel(load_encoder(tiny_encoder, device="cpu"), ONE)
     options = {"optimiser": "sgd", "learning_rate": 0.1, "rate_schedule": "infersent", "epochs": 20}
     settings = FitSettings(batch_size=8, device="cpu", select=False, **options)
-    values, rates = iter([0.5, 0.6, *[0.1] * 20]), {}
+    values, rates = iter([0.9, 0.5, 0.6, *[0.1] * 20]), {}  # the first before training: no measure for rates
     report = fit_pairs(
         model,
         records,

@@ -101,7 +101,7 @@ class Experiment(ExperimentPart):
     )
     suite: str = "sts7"
     sources: tuple[Literal["answer", "cosine", "head", "mean", "matcher"], ...] = Field(
-        default=(), description="where scores come from; what the suite names if empty"
+        default=(), min_length=1, description="where scores come from; what the suite names if left out"
     )
     check: tuple[Check, ...] = ()
     baseline: str = Field(

@@ -21,7 +21,7 @@ from likewise.evaluation.differences import difference_and_error
 from likewise.evaluation.metrics import get_metric
 from likewise.kinds.base import DevSet
 from likewise.kinds.devscore import Measured, comparable, number_of, tells_models_apart
-from likewise.methods.pairs import Answer
+from likewise.methods.pairs import AnswerChoice
 from likewise.predict.pairs import Predictor
 from likewise.records import Relation, Value
 from likewise.wording import WORST
@@ -39,7 +39,7 @@ def choose_answers(
     measured: Sequence[Measured],
     *,
     only: str | None = None,
-) -> dict[str, Answer]:
+) -> dict[str, AnswerChoice]:
     """The best source of each relation of numbers, by its own metric on dev, with the lines to its scale.
 
     Relations that are answered by labels, or that dev does not rate, stay as they were trained.
@@ -72,14 +72,14 @@ def let_dev_choose(
     )
 
 
-def _candidates(lines: Mapping[str, tuple[float, float]], only: str | None) -> list[Answer]:
+def _candidates(lines: Mapping[str, tuple[float, float]], only: str | None) -> list[AnswerChoice]:
     """What may answer, the cosine first."""
     sources = [source for source in (COSINE, HEAD) if source in lines and only in (None, source)]
-    found = [Answer(source, dict(lines)) for source in sources]
-    return [*found, Answer(MEAN, dict(lines))] if len(found) == 2 else found
+    found = [AnswerChoice(source, dict(lines)) for source in sources]
+    return [*found, AnswerChoice(MEAN, dict(lines))] if len(found) == 2 else found
 
 
-def _chosen(candidates: Sequence[Answer], said: Mapping[str, Numbers], rated: _Rated) -> Answer:
+def _chosen(candidates: Sequence[AnswerChoice], said: Mapping[str, Numbers], rated: _Rated) -> AnswerChoice:
     """The first candidate, or the best of the others if that is better by more than a standard error."""
     values = [answer.values(said, rated.one.relation) for answer in candidates]
     if len(candidates) == 1:

@@ -20,11 +20,11 @@ from likewise.kinds.devscore import Measured, comparable, tells_models_apart
 from likewise.records import Record, Relation
 from likewise.wording import counted
 
-Said = Numbers | list[str]
+_Said = Numbers | list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class BeforeAfter:
     """One relation before and after training; `found` is None where the metric has no value, and says why."""
 
     relation: str
@@ -76,7 +76,7 @@ class Before:
 
     sets: Sequence[DevSet]
     measured: Sequence[Measured]
-    said: Mapping[str, tuple[str, Said]]
+    said: Mapping[str, tuple[str, _Said]]
 
     @classmethod
     def of(cls, sets: Sequence[DevSet], measured: Sequence[Measured], untrained: Answering | None) -> Before:
@@ -90,21 +90,21 @@ class Before:
                 said[one.relation.name] = max(told, key=lambda entry: _value(one, rows, entry[1]))
         return cls(sets, measured, said)
 
-    def gains(self, trained: Answering, *, kept_start: bool) -> list[Gain]:
+    def gains(self, trained: Answering, *, kept_start: bool) -> list[BeforeAfter]:
         """Compare the trained model with it, relation by relation."""
         return [
             self._gain(one, trained, kept_start)
             for one in self.measured
-            if one.relation.name in self.said and one.relation.name in {r.name for r in trained.relations}
+            if one.relation.name in self.said and _answers(one, trained)
         ]
 
-    def _gain(self, one: Measured, trained: Answering, kept_start: bool) -> Gain:
+    def _gain(self, one: Measured, trained: Answering, kept_start: bool) -> BeforeAfter:
         name = one.relation.name
         baseline, before = self.said[name]
         rows = [(entry.name, record) for entry in self.sets for record in entry.records]
         seen = [place for place, (_, record) in enumerate(rows) if record.values.get(name) is not None]
         records = [rows[place][1] for place in seen]
-        after = trained.answer([record.texts for record in records], name).values
+        after = _said(one, trained, records)
         gold = [record.values[name] for record in records]
         try:
             truth, a = comparable(one, gold, list(after))
@@ -120,8 +120,8 @@ class Before:
                 aggregation="mean" if len(set(sets)) > 1 else "all",
             )
         except EvaluationError as error:
-            return Gain(name, baseline, None, kept_start, str(error))
-        return Gain(name, baseline, found, kept_start)
+            return BeforeAfter(name, baseline, None, kept_start, str(error))
+        return BeforeAfter(name, baseline, found, kept_start)
 
 
 def before_training(
@@ -140,17 +140,30 @@ def _gold(relation: Relation, records: Sequence[Record]) -> list[Any]:
     return [value for record in records if (value := record.values.get(relation.name)) is not None]
 
 
-def _untrained(one: Measured, rows: Sequence[Record], model: Answering | None) -> tuple[str, Said] | None:
+def _untrained(one: Measured, rows: Sequence[Record], model: Answering | None) -> tuple[str, _Said] | None:
     """What an untrained model says of a relation; None if it cannot."""
-    if model is None or one.relation.name not in {relation.name for relation in model.relations}:
+    if model is None or not _answers(one, model):
         return None
-    found = model.answer([record.texts for record in rows], one.relation.name)
-    if isinstance(found.values, list):
-        return "the closest label without training", found.values
-    return "the encoder's cosine before training", found.values
+    found = _said(one, model, rows)
+    if isinstance(found, list):
+        return "the closest label without training", found
+    return "the encoder's cosine before training", found
 
 
-def _constant(one: Measured, rows: Sequence[Record]) -> tuple[str, Said] | None:
+def _answers(one: Measured, model: Answering) -> bool:
+    """Whether a model can be measured."""
+    return one.borrowed or one.relation.name in {relation.name for relation in model.relations}
+
+
+def _said(one: Measured, model: Answering, rows: Sequence[Record]) -> _Said:
+    """What a model answers; its cosine where the ratings are of another question."""
+    texts = [record.texts for record in rows]
+    if one.borrowed:
+        return model.embedding().cosines(texts)  # type: ignore[arg-type]
+    return model.answer(texts, one.relation.name).values
+
+
+def _constant(one: Measured, rows: Sequence[Record]) -> tuple[str, _Said] | None:
     """The best single label; None where numbers are asked for."""
     gold = _gold(one.relation, rows)
     if not one.labels or not gold or not one.relation.labels:
@@ -160,7 +173,7 @@ def _constant(one: Measured, rows: Sequence[Record]) -> tuple[str, Said] | None:
     return f"always {best[0]!r}", best
 
 
-def _value(one: Measured, rows: Sequence[Record], said: Said) -> float:
+def _value(one: Measured, rows: Sequence[Record], said: _Said) -> float:
     """How good answers are, more is better; answers that have no value are the worst."""
     seen = [place for place, record in enumerate(rows) if record.values.get(one.relation.name) is not None]
     gold = [rows[place].values[one.relation.name] for place in seen]

@@ -33,7 +33,7 @@ from likewise.kinds.reading import RatedRows, RatedSpec, merged, pack_rated, rea
 from likewise.methods.described import DESCRIBED
 from likewise.methods.pairs import PairModel
 from likewise.predict.pairs import Predictor, check_description_words, cosine_model
-from likewise.records import Record
+from likewise.records import Record, Relation
 from likewise.schema.pairs import PairsStage, settings_for_few
 from likewise.wording import counted
 
@@ -92,7 +92,7 @@ class PairsRunner(Runner[PairsStage]):
         """Pairs, objectives, steps."""
         stage, model, rows = job.stage, _model(carried), data.rows
         if data.dev:
-            check_dev(data.dev, _measured(stage, model, data.dev))
+            check_dev(data.dev, _measured(stage, model.relations, data.dev))
         objectives = "; ".join(
             f"{o.relation} by {o.head} + {o.loss}" + (f" ×{o.weight:g}" if o.weight != 1 else "")
             for o in stage.objective
@@ -126,8 +126,10 @@ class PairsRunner(Runner[PairsStage]):
         options = run_options(job, place)
         options["evaluate"] = self.scorer(job, data.dev) if data.dev else None
         options["at_start"] = lambda: answering_by_majority(model, rows.train)
-        if any(rates_another(one, data.dev) for one in model.relations):
-            # Dev does not see what the heads learn, and those of the start have learnt nothing.
+        last = job.number == len(job.recipe.stage) - 1
+        if last and any(rates_another(one, data.dev) for one in model.relations):
+            # Dev sees the cosine alone. The model is asked for what its heads learn, and at the start they know
+            # nothing; a stage that follows has heads of its own.
             options["settings"] = replace(options["settings"], keep_start=False)
         if stage.optimiser == _EXACT:
             options.pop("resumable")
@@ -149,14 +151,12 @@ class PairsRunner(Runner[PairsStage]):
 
     def compared(self, job: Job[PairsStage], data: StageData) -> list[Measured]:
         """All that its dev rows rate."""
-        metric = job.stage.select_metric
-        known = job.relations.values()
-        return [Measured(one, metric or one.metric) for one in known if not rates_another(one, data.dev)]
+        return _measured(job.stage, list(job.relations.values()), data.dev)
 
     def untrained(self, job: Job[PairsStage], data: StageData, former: Carried) -> nn.Module:
         """The encoder as it is, on every relation by the cosine, which dev puts on the scale."""
         model = cosine_model(former.encoder(), list(job.relations.values()))
-        measured = [one for one in self.compared(job, data) if one.relation in model.relations]
+        measured = _measured(job.stage, model.relations, data.dev)
         let_dev_choose(Predictor(model, precision=job.context.precision), data.dev, measured)
         return model
 
@@ -182,10 +182,10 @@ class PairsRunner(Runner[PairsStage]):
                 kept.append(Predictor(model, precision=job.context.precision, cache=10**9, keep_tokens=True))
             elif job.stage.optimiser != _EXACT:
                 kept[0].forget()
-            let_dev_choose(kept[0], sets, _measured(job.stage, model, sets), only=job.stage.select_source)
+            let_dev_choose(kept[0], sets, _measured(job.stage, model.relations, sets), only=job.stage.select_source)
             return kept[0]
 
-        return dev_scorer(answering, sets, lambda model: _measured(job.stage, model, sets))
+        return dev_scorer(answering, sets, lambda model: _measured(job.stage, model.relations, sets))
 
     def pack(self, data: StageData, numbers: Callable[[Sequence[str]], list[int]]) -> dict[str, Any] | None:
         """Rated rows and translations."""
@@ -222,8 +222,8 @@ def _model(carried: Carried) -> PairModel:
     return model
 
 
-def _measured(stage: PairsStage, model: PairModel, sets: Sequence[DevSet]) -> list[Measured]:
+def _measured(stage: PairsStage, relations: Sequence[Relation], sets: Sequence[DevSet]) -> list[Measured]:
     return [
         Measured(one, stage.select_metric or one.metric, borrowed=rates_another(one, sets))
-        for one in model.relations
+        for one in relations
     ]

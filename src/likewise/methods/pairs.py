@@ -113,7 +113,7 @@ class Objective:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerChoice:
     """What answers a relation: a source, and for each source the line from what it says to the scale.
 
     A line is (slope, offset), fitted to what people said of dev pairs.
@@ -148,7 +148,7 @@ class PairModel(nn.Module):
         self.weighting: Weighting = "sum"
         self.frozen: FrozenPart | None = None  # of a model that grew on a frozen encoder
         # What answers a relation, where dev pairs chose; its first objective elsewhere.
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, AnswerChoice] = {}
         # Keys of the heads that nothing has trained yet.
         self.fresh: frozenset[str] = frozenset()
         # Names of the relations that training rows are looked for; all if empty.

@@ -52,7 +52,7 @@ from likewise.losses import LOSSES
 from likewise.matchers import MATCHERS
 from likewise.methods.described import DESCRIBED
 from likewise.methods.multilingual import FrozenPart
-from likewise.methods.pairs import Answer, Objective, PairModel, head_shapes, objective_source
+from likewise.methods.pairs import AnswerChoice, Objective, PairModel, head_shapes, objective_source
 from likewise.predict.asking import Answerer
 from likewise.predict.embedding import EncoderEmbedding
 from likewise.predict.families import Family, Running
@@ -387,7 +387,7 @@ def _answered_by(model: PairModel, relation: str) -> str:
     return objective_source(model.answering(relation)) if chosen is None else chosen.source
 
 
-def answers_to_dict(answers: Mapping[str, Answer]) -> dict[str, Any]:
+def answers_to_dict(answers: Mapping[str, AnswerChoice]) -> dict[str, Any]:
     """A JSON-ready account of what answers each relation."""
     return {
         name: {"source": one.source, "lines": {source: list(line) for source, line in one.lines.items()}}
@@ -408,14 +408,14 @@ def _line(value: Any) -> bool:
 _ANSWER: Rules = {"source": among(COSINE, HEAD, MEAN), "lines": _lines}
 
 
-def read_answers(document: Mapping[str, Any], model: PairModel, path: Path) -> dict[str, Answer]:
+def read_answers(document: Mapping[str, Any], model: PairModel, path: Path) -> dict[str, AnswerChoice]:
     """What answers each relation, as a model.json tells it; nothing where dev pairs chose nothing."""
-    found: dict[str, Answer] = {}
+    found: dict[str, AnswerChoice] = {}
     with reading(path):
         numbers = {r.name: r for r in model.relations if r.kind != "classes"}
         for name, entry in dict(document.get("answers") or {}).items():
             check_keys(entry, _ANSWER, path, inside="answers")
-            answer = Answer(
+            answer = AnswerChoice(
                 entry["source"], {source: (line[0], line[1]) for source, line in entry["lines"].items()}
             )
             trained = {objective_source(o) for o in model.objectives if o.relation.name == name}

@@ -60,7 +60,6 @@ def fit(
     """Train a model on batches and leave its best (or last) weights in it.
 
     The best may be those it came with, unless the settings say otherwise (`keep_start`).
-
     The model has an `encoder`, whose layers may learn at rates of their own; parameters below `heads.`,
     `matcher.` and `balance.` learn at the heads' rate. Its `forward` takes what `Batches.collate` gives,
     returns {"loss": …}, and weighs a mean over rows by `ranks.weight_of`, so that several processes count
