@@ -238,6 +238,7 @@ parallel = [{", ".join(entries)}]
 batch_size = 32
 learning_rate = 1e-3
 epochs = 4
+keep_start = false
 [[stage]]
 kind = "refine"
 name = "similarity"
@@ -246,6 +247,7 @@ dev_share = 0.3
 batch_size = 16
 learning_rate = 1e-3
 epochs = 4
+keep_start = false
 """
 
 
@@ -262,7 +264,7 @@ def test_multilingual_model_loads_anywhere_and_answers_on_the_scale(world):
     pairs = [(texts[0], text) for text in texts]
     scores = again.score(pairs)["similarity"]
     np.testing.assert_allclose(scores, predictor.score(pairs)["similarity"], rtol=1e-4, atol=1e-4)
-    assert scores[0] == pytest.approx(5, abs=1e-3)
+    assert scores[0] == scores.max()
     assert ((scores >= 0) & (scores <= 5)).all()
     modules = json.loads((world / "model" / "modules.json").read_text())
     assert [m["type"].rpartition(".")[2] for m in modules] == ["Transformer", "Pooling", "Dense", "Dense"]

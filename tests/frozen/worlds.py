@@ -1,4 +1,7 @@
-"""Tiny data and a recipe per kind of stage, the same everywhere: what frozen references are made of."""
+"""Tiny data and a recipe per kind of stage, the same everywhere: what frozen references are made of.
+
+Stages leave their start out of what may be kept: on data this small it would often win, and nothing be seen.
+"""
 
 from __future__ import annotations
 
@@ -118,6 +121,7 @@ def recipes() -> dict[str, dict[str, Any]]:
         "batch_size": 8,
         "learning_rate": 1e-3,
         "save_every": 5,
+        "keep_start": False,
     }
     cosine = {
         "name": "cosine",
@@ -128,6 +132,7 @@ def recipes() -> dict[str, dict[str, Any]]:
         "learning_rate": 1e-3,
         "anchor": 3.0,
         "save_every": 3,
+        "keep_start": False,
     }
     labels = {
         "kind": "labels",
@@ -143,6 +148,7 @@ def recipes() -> dict[str, dict[str, Any]]:
         "batch_size": 8,
         "learning_rate": 1e-3,
         "save_every": 5,
+        "keep_start": False,
     }
     tasks = {
         "mood": {"kind": "classes", "labels": ["fast", "slow"]},
@@ -160,6 +166,7 @@ def recipes() -> dict[str, dict[str, Any]]:
         "batch_size": 8,
         "learning_rate": 1e-3,
         "save_every": 4,
+        "keep_start": False,
         "sample": 40,
     }
     inject = {
@@ -173,6 +180,7 @@ def recipes() -> dict[str, dict[str, Any]]:
         "batch_size": 20,
         "learning_rate": 1e-3,
         "save_every": 4,
+        "keep_start": False,
     }
     parallel = {
         "kind": "parallel",
@@ -184,6 +192,7 @@ def recipes() -> dict[str, dict[str, Any]]:
         "dev": [{"source": "dev.csv"}],
         "epochs": 3,
         "batch_size": 32,
+        "keep_start": False,
     }
     refine = {
         "kind": "refine",
@@ -193,6 +202,7 @@ def recipes() -> dict[str, dict[str, Any]]:
         "parallel": [{"source": "en-de.tsv", "languages": ["en", "de"]}],
         "epochs": 3,
         "batch_size": 16,
+        "keep_start": False,
     }
 
     def made(name: str, relations: dict[str, Any], *stages: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ PLAIN = {
     "stage.0.save_every": 4,
     "stage.0.evaluate_every": 5,
     "stage.0.anchor": 3.0,
+    "stage.0.keep_start": False,
 }
 # Early stopping after three evaluations without a gain, two micro-batches a step.
 STOPPING = {
