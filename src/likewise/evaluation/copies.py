@@ -1,0 +1,113 @@
+"""Near-copies: texts, or pairs, that have almost the same words; none is missed, and few are compared.
+
+Two texts are near-copies if their sets of words (`data.keys.text_words`) have a Jaccard similarity
+|x ∩ y| / |x ∪ y| of at least t. Words are ordered by how many of the indexed texts hold them, the rarest
+first. If x and y are near-copies, the first |x| − ⌈t|x|⌉ + 1 words of x and the first |y| − ⌈t|y|⌉ + 1 of y
+have one in common (prefix filtering: Chaudhuri et al. 2006, Bayardo et al. 2007). For t = .9 and a text of
+fewer than ten words that is its rarest word alone, so most texts are settled by one look.
+
+With the 17,328 pairs of sts7 in the index, one core looks up RATE pairs a second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from likewise.data.keys import text_words
+from likewise.errors import UsageError
+
+NEAR = 0.9
+# Division rounds: a bound a hair too high would lose a near-copy, one too low only costs a comparison.
+_SLACK = 1e-9
+
+Words = frozenset[str]
+Key = tuple[str, ...]
+
+
+class TextIndex:
+    """Texts, and which of them are near-copies of another text; memory for the indexed texts alone.
+
+    Texts of the same words are one, with one number.
+    """
+
+    def __init__(self, texts: Iterable[str], *, near: float = NEAR) -> None:
+        self._near = require_near(near)
+        self.numbers: dict[Words, int] = {}
+        for text in texts:
+            self.numbers.setdefault(text_words(text), len(self.numbers))
+        self._texts = list(self.numbers)
+        counts = Counter(word for words in self._texts for word in words)
+        ranked = sorted(counts, key=lambda word: (counts[word], word))
+        self._rank = {word: rank for rank, word in enumerate(ranked)}
+        self._first: dict[str, list[int]] = defaultdict(list)
+        for number, words in enumerate(self._texts):
+            for word in self._prefix(words):
+                self._first[word].append(number)
+
+    def near(self, text: str) -> set[int]:
+        """The numbers of the indexed texts that this one is a near-copy of."""
+        words = text_words(text)
+        size, near = len(words), self._near
+        low, high = near * size - _SLACK, size / near + _SLACK
+        found = set()
+        for word in self._prefix(words):
+            for number in self._first.get(word, ()):
+                other = self._texts[number]
+                if low <= len(other) <= high:
+                    shared = len(words & other)
+                    if shared / (size + len(other) - shared) >= near:
+                        found.add(number)
+        return found
+
+    def _prefix(self, words: Words) -> Sequence[str]:
+        """The rarest words of a text, of which a near-copy has one; those of no indexed text are left out."""
+        least = math.ceil(self._near * len(words) - _SLACK)
+        rank = self._rank
+        known = [word for word in words if word in rank]
+        length = len(known) - least + 1
+        if length <= 0 or not known:
+            return ()
+        if length == 1:
+            return (min(known, key=rank.__getitem__),)
+        return sorted(known, key=rank.__getitem__)[:length]
+
+
+class RowIndex:
+    """Rows of one or two texts, each with a key, and which of them are near-copies of another row."""
+
+    def __init__(self, rows: Sequence[tuple[Sequence[str], Key]], *, near: float = NEAR) -> None:
+        self._texts = TextIndex((text for texts, _ in rows for text in texts), near=near)
+        self._keys: dict[tuple[int, ...], set[Key]] = defaultdict(set)
+        self._partners: dict[int, set[int]] = defaultdict(set)
+        for texts, key in rows:
+            numbers = [self._texts.numbers[text_words(text)] for text in texts]
+            self._keys[tuple(sorted(numbers))].add(key)
+            if len(numbers) == 2:
+                self._partners[numbers[0]].add(numbers[1])
+                self._partners[numbers[1]].add(numbers[0])
+
+    def near(self, texts: Sequence[str]) -> set[Key]:
+        """The keys of the rows that this one is a near-copy of, text by text, in one of the two orders."""
+        first = self._texts.near(texts[0])
+        if not first:
+            return set()
+        if len(texts) == 1:
+            return {key for number in first for key in self._keys.get((number,), ())}
+        second = self._texts.near(texts[1])
+        return {
+            key
+            for number in first
+            for other in self._partners.get(number, set()) & second
+            for key in self._keys[min(number, other), max(number, other)]
+        }
+
+
+def require_near(near: float) -> float:
+    """The threshold of near-copies, above 0 and at most 1."""
+    if 0 < near <= 1:
+        return near
+    raise UsageError(
+        f"near-copies at {near:g}: expected a Jaccard similarity above 0 and at most 1, such as {NEAR}"
+    )
