@@ -185,10 +185,10 @@ def test_strict_drops_rows_that_share_a_text_and_near_copies_from_training_and_d
     data, lines = notes_of({**ships, **kind, "leak_filter": "strict"}, folder)
     assert [record.a for record in data.rows.train] == ["Fish swim.", "Cows graze."]
     assert [record.a for entry in data.dev for record in entry.records] == ["Fish swim.", "Cows graze."]
-    found = "2 of 5 {0}/{1}.csv rows kept, others have their pair (1), one text (1) or a near-copy (1) in {0}/test.csv"
+    found = f"others have their pair (1), one text (1) or a near-copy (1) in {folder}/test.csv"
     assert lines == [
-        f"leak filter: {found.format(folder, 'train')}",
-        f"dev: {found.format(folder, 'dev')}",
+        f"leak filter: 2 of 5 {folder}/train.csv rows kept, {found}",
+        f"dev: 2 of 5 {folder}/dev.csv rows kept, {found}",
     ]
 
 
@@ -211,8 +211,8 @@ def test_strict_leak_that_is_let_in_is_counted_by_reason_and_dev_stays_strict(fo
     assert len(data.rows.train) == 5
     assert sum(len(entry.records) for entry in data.dev) == 2
     assert lines[0] == (
-        f"LEAK LET IN: 3 of 5 {folder}/train.csv rows have their pair (1), one text (1) or a near-copy (1) in "
-        f"{folder}/test.csv"
+        f"LEAK LET IN: 3 of 5 {folder}/train.csv rows have their pair (1), one text (1) or a near-copy "
+        f"(1) in {folder}/test.csv"
     )
 
 
@@ -223,20 +223,15 @@ def test_strict_without_evaluation_sets_says_that_it_drops_nothing(folder, ships
 
 
 def test_another_leak_filter_is_an_error_with_its_path(ships):
+    stage = {**ships, **PAIRS, "leak_filter": "text"}
     with pytest.raises(RecipeError, match=r"stage\.0.*leak_filter.*pair.*strict"):
-        parse_recipe(
-            {
-                "name": "x",
-                "relation": {"similarity": {}},
-                "stage": [{**ships, **PAIRS, "leak_filter": "text"}],
-            },
-            "x",
-        )
+        parse_recipe({"name": "x", "relation": {"similarity": {}}, "stage": [stage]}, "x")
 
 
 def test_strict_for_labels_drops_near_copies_of_a_text(folder):
     (folder / "news.csv").write_text(
-        "text,mood\nRain in the north and sun in the south.,bad\nWe won.,good\nWe lost.,bad\nsnow FALLS,bad\n",
+        "text,mood\nRain in the north and sun in the south.,bad\nWe won.,good\nWe lost.,bad\n"
+        "snow FALLS,bad\n",
         encoding="utf8",
     )
     (folder / "seen.csv").write_text(
@@ -280,8 +275,8 @@ def test_strict_for_paraphrases_drops_near_copies_of_a_side(folder, ships):
     data, lines = notes_of({**stage, "leak_filter": "strict"}, folder)
     assert [pair.text_a for pair in data.rows] == ["Birds sing."]
     assert lines == [
-        f"leak filter: 1 of 3 {folder}/same.csv pairs kept, others have a side (1) or a near-copy of one (1) in "
-        f"{folder}/test.csv"
+        f"leak filter: 1 of 3 {folder}/same.csv pairs kept, others have a side (1) or a near-copy of one "
+        f"(1) in {folder}/test.csv"
     ]
     data, lines = notes_of({**stage, "leak_filter": "strict", "allow_leak": True}, folder)
     assert len(data.rows) == 3
@@ -307,7 +302,7 @@ def test_strict_for_translations_drops_near_copies_of_a_side(folder, monkeypatch
     data, lines = notes_of({**stage, "leak_filter": "strict"}, folder)
     assert list(data.rows.parallel[0]) == [("Birds sing.", "Vögel singen.")]
     assert lines[0].endswith(
-        " 1 of 3 en-de mine.tsv rows kept, others have a side (1) or a near-copy of one (1) in retrieval/de-en_test"
+        " 1 of 3 mine.tsv rows kept, others have a side (1) or a near-copy of one (1) in retrieval/de-en_test"
     )
 
 

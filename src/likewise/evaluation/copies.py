@@ -26,7 +26,7 @@ _SLACK = 1e-9
 _NOTHING: dict[tuple[int, int], list[int]] = {}
 
 Words = frozenset[str]
-Key = tuple[str, ...]
+RowKey = tuple[str, ...]
 
 
 class TextIndex:
@@ -91,9 +91,9 @@ class TextIndex:
 class RowIndex:
     """Rows of one or two texts, each with a key, and which of them are near-copies of another row."""
 
-    def __init__(self, rows: Sequence[tuple[Sequence[str], Key]], *, near: float = NEAR) -> None:
+    def __init__(self, rows: Sequence[tuple[Sequence[str], RowKey]], *, near: float = NEAR) -> None:
         self._texts = TextIndex((text for texts, _ in rows for text in texts), near=near)
-        self._keys: dict[tuple[int, ...], set[Key]] = defaultdict(set)
+        self._keys: dict[tuple[int, ...], set[RowKey]] = defaultdict(set)
         self._partners: dict[int, set[int]] = defaultdict(set)
         for texts, key in rows:
             numbers = [self._texts.numbers[text_words(text)] for text in texts]
@@ -102,7 +102,7 @@ class RowIndex:
                 self._partners[numbers[0]].add(numbers[1])
                 self._partners[numbers[1]].add(numbers[0])
 
-    def near(self, texts: Sequence[str]) -> set[Key]:
+    def near(self, texts: Sequence[str]) -> set[RowKey]:
         """The keys of the rows that this one is a near-copy of, text by text, in one of the two orders."""
         first = self._texts.near(texts[0])
         if not first:

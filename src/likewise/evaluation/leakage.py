@@ -14,14 +14,14 @@ from typing import NamedTuple
 from likewise.arguments import require_mapping
 from likewise.data.keys import text_key
 from likewise.errors import EvaluationError, LeakageError, UsageError
-from likewise.evaluation.copies import NEAR, Key, RowIndex, require_near
+from likewise.evaluation.copies import NEAR, RowIndex, RowKey, require_near
 from likewise.evaluation.overlap import NEAR_COPY, PAIR, TEXT, AuditReport, Overlap
 from likewise.records import Record
 
 _EXAMPLES = 3
 
 
-class Sharing(NamedTuple):
+class RowMatch(NamedTuple):
     """What a training row shares with the evaluation sets: its pair, a text, almost all words of a pair."""
 
     pair: bool
@@ -44,17 +44,17 @@ class OverlapIndex:
     """
 
     def __init__(self, evaluations: Mapping[str, Iterable[Record]], *, near: float | None = None) -> None:
-        self._rows: dict[str, list[tuple[Key, str]]] = {}
-        self._pairs: dict[Key, int] = {}
+        self._rows: dict[str, list[tuple[RowKey, str]]] = {}
+        self._pairs: dict[RowKey, int] = {}
         self._texts: dict[str, bool] = {}
-        self._sources: dict[Key, str] = {}
+        self._sources: dict[RowKey, str] = {}
         self._examples: list[tuple[str, str]] = []
         self._near_examples: list[tuple[str, str]] = []
         self._seen = self._shared = self._with_text = self._near_rows = self._strict = 0
         self._near = None if near is None else require_near(near)
-        self._copied: set[Key] = set()
+        self._copied: set[RowKey] = set()
         require_mapping(evaluations, "evaluations", optional=False)
-        known: list[tuple[Sequence[str], Key]] = []
+        known: list[tuple[Sequence[str], RowKey]] = []
         for name, records in evaluations.items():
             self._rows[name] = []
             for record in _records(records, name):
@@ -73,7 +73,7 @@ class OverlapIndex:
         """Count one training row; whether its pair is an evaluation pair."""
         return self.compare(texts, source).pair
 
-    def compare(self, texts: Sequence[str], source: str = "") -> Sharing:
+    def compare(self, texts: Sequence[str], source: str = "") -> RowMatch:
         """Count one training row; what it shares with the evaluation sets."""
         keys = [text_key(text) for text in texts]
         known = [key for key in keys if key in self._texts]
@@ -82,7 +82,7 @@ class OverlapIndex:
         pair = tuple(sorted(keys))
         copied = set() if self._copies is None else self._copies.near(texts) - {pair}
         self._copied |= copied
-        found = Sharing(pair in self._pairs, bool(known), bool(copied) and pair not in self._pairs)
+        found = RowMatch(pair in self._pairs, bool(known), bool(copied) and pair not in self._pairs)
         self._seen += 1
         self._with_text += found.text
         self._near_rows += found.near
@@ -101,7 +101,7 @@ class OverlapIndex:
         sets, subsets = [], []
         for name, rows in self._rows.items():
             sets.append(self._measure(name, "", [pair for pair, _ in rows]))
-            parts: dict[str, list[Key]] = {}
+            parts: dict[str, list[RowKey]] = {}
             for pair, subset in rows:
                 parts.setdefault(subset, []).append(pair)
             if len(parts) > 1:
@@ -119,14 +119,14 @@ class OverlapIndex:
             near_examples=tuple(self._near_examples),
         )
 
-    def _add(self, record: Record) -> Key:
+    def _add(self, record: Record) -> RowKey:
         pair = tuple(sorted(text_key(text) for text in record.texts))
         self._pairs.setdefault(pair, 0)
         self._sources.setdefault(pair, record.source)
         self._texts.update(dict.fromkeys(pair, False))
         return pair
 
-    def _measure(self, name: str, subset: str, pairs: list[Key]) -> Overlap:
+    def _measure(self, name: str, subset: str, pairs: list[RowKey]) -> Overlap:
         shared = [pair for pair in pairs if self._pairs[pair]]
         distinct = set(shared)
         return Overlap(
