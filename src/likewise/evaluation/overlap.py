@@ -93,6 +93,8 @@ class AuditReport:
 
     def text_note(self) -> str:
         """One line about single texts that are shared, in whatever pairs they stand."""
+        if not self.text_train_rows:
+            return f"shared texts: none of {self.train_rows:,} training rows holds a text of an evaluation row"
         rows = sum(overlap.rows for overlap in self.sets)
         some = sum(overlap.some_texts for overlap in self.sets)
         every = sum(overlap.all_texts for overlap in self.sets)
@@ -108,10 +110,12 @@ class AuditReport:
             return ""
         rows = sum(overlap.rows for overlap in self.sets)
         found = sum(overlap.near for overlap in self.sets)
+        what = f"near-copies (word Jaccard of {self.near:g} or more, text by text)"
+        if not found and not self.near_train_rows:
+            return f"{what}: none in {self.train_rows:,} training rows"
         return (
-            f"near-copies (word Jaccard of {self.near:g} or more, text by text): {self.near_train_rows:,} of "
-            f"{self.train_rows:,} training rows; {found:,} of {rows:,} evaluation rows have one in the "
-            "training data"
+            f"{what}: {self.near_train_rows:,} of {self.train_rows:,} training rows; {found:,} of {rows:,} "
+            "evaluation rows have one in the training data"
         )
 
     def strict_note(self) -> str:
