@@ -94,7 +94,7 @@ class AuditReport:
     def text_note(self) -> str:
         """One line about single texts that are shared, in whatever pairs they stand."""
         if not self.text_train_rows:
-            return f"shared texts: none of {self.train_rows:,} training rows holds a text of an evaluation row"
+            return f"shared texts: none of {self.train_rows:,} training rows has a text of an evaluation row"
         rows = sum(overlap.rows for overlap in self.sets)
         some = sum(overlap.some_texts for overlap in self.sets)
         every = sum(overlap.all_texts for overlap in self.sets)
