@@ -66,7 +66,8 @@ def audit(
         bool,
         typer.Option(
             "--strict",
-            help="Keep only rows that share no single text with TEST and are no near-copies of its rows.",
+            help="Keep only rows that share no single text with TEST and are no near-copies of its rows, as "
+            "--near counts them.",
         ),
     ] = False,
     overwrite: options.Overwrite = False,
