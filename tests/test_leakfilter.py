@@ -9,11 +9,13 @@ import pytest
 from likewise.data import catalogue, text_key
 from likewise.data.catalogue import Corpus, Split, find_corpus, is_parallel_corpus
 from likewise.data.paraphrases import read_paraphrases, without_texts
-from likewise.errors import UsageError
+from likewise.errors import RecipeError, UsageError
 from likewise.kinds.context import RunContext
 from likewise.kinds.leaks import SideFilter, evaluation_sets, leak_line, side_keys
 from likewise.recipes.prepared import read_stages
 from likewise.recipes.run import jobs_of
+from likewise.registry import KINDS
+from likewise.schema.base import Stage
 from likewise.schema.recipe import parse_recipe
 
 FILES = {
@@ -142,6 +144,175 @@ def test_translations_are_filtered_against_parallel_sets_alone(folder, monkeypat
     [line] = [line for line in data.notes if line.startswith("leak filter")]
     assert line.endswith("rows kept, others have a side in retrieval/de-en_test")
     assert "2 of 3 " in line
+
+
+TEST = "text_a,text_b,similarity\nThe old grey ship left port at dawn.,A boat sailed away.,4\n"
+# Its pair, swapped; one text; nearly all words; nothing.
+ROWS = (
+    "text_a,text_b,similarity\na boat sailed away,The old grey ship left port at dawn,4\n"
+    "A boat sailed away!,Birds fly.,1\n"
+    "At dawn the old grey ship left port.,Away sailed a boat.,3\n"
+    "Fish swim.,Birds sing.,2\nCows graze.,Sheep graze.,3\n"
+)
+
+
+def notes_of(stage, folder, relation=None):
+    """The notes and rows that the stage of a recipe is read with."""
+    relations = relation or {"similarity": {}}
+    recipe = parse_recipe({"name": "x", "relation": relations, "stage": [stage]}, "x")
+    [data] = read_stages(jobs_of(recipe, RunContext(data_dir=folder)))
+    return data, [line for line in data.notes if "leak" in line.lower() or line.startswith("dev:")]
+
+
+@pytest.fixture
+def ships(folder):
+    """Training, dev and test files, and the beginning of a stage over them."""
+    (folder / "test.csv").write_text(TEST, encoding="utf8")
+    (folder / "train.csv").write_text(ROWS, encoding="utf8")
+    (folder / "dev.csv").write_text(ROWS, encoding="utf8")
+    return {
+        "data": [{"source": str(folder / "train.csv")}],
+        "dev": [{"source": str(folder / "dev.csv")}],
+        "filter_against": [str(folder / "test.csv")],
+    }
+
+
+PAIRS = {"objective": [{"relation": "similarity", "head": "cosine", "loss": "mse"}]}
+
+
+@pytest.mark.parametrize("kind", [PAIRS, {"kind": "joint"}, {"kind": "refine"}])
+def test_strict_drops_rows_that_share_a_text_and_near_copies_from_training_and_dev(folder, ships, kind):
+    data, lines = notes_of({**ships, **kind, "leak_filter": "strict"}, folder)
+    assert [record.a for record in data.rows.train] == ["Fish swim.", "Cows graze."]
+    assert [record.a for entry in data.dev for record in entry.records] == ["Fish swim.", "Cows graze."]
+    found = f"others have their pair (1), one text (1) or a near-copy (1) in {folder}/test.csv"
+    assert lines == [
+        f"leak filter: 2 of 5 {folder}/train.csv rows kept, {found}",
+        f"dev: 2 of 5 {folder}/dev.csv rows kept, {found}",
+    ]
+
+
+def test_the_filter_by_pair_is_the_default_and_says_what_it_said(folder, ships):
+    plain, lines = notes_of({**ships, **PAIRS}, folder)
+    said, again = notes_of({**ships, **PAIRS, "leak_filter": "pair"}, folder)
+    assert (
+        lines
+        == again
+        == [
+            f"leak filter: 4 of 5 {folder}/train.csv rows kept, others stand in {folder}/test.csv",
+            f"dev: 4 of 5 {folder}/dev.csv rows kept, others stand in {folder}/test.csv",
+        ]
+    )
+    assert plain.rows.train == said.rows.train
+
+
+def test_strict_leak_that_is_let_in_is_counted_by_reason_and_dev_stays_strict(folder, ships):
+    data, lines = notes_of({**ships, **PAIRS, "leak_filter": "strict", "allow_leak": True}, folder)
+    assert len(data.rows.train) == 5
+    assert sum(len(entry.records) for entry in data.dev) == 2
+    assert lines[0] == (
+        f"LEAK LET IN: 3 of 5 {folder}/train.csv rows have their pair (1), one text (1) or a near-copy "
+        f"(1) in {folder}/test.csv"
+    )
+
+
+def test_strict_without_evaluation_sets_says_that_it_drops_nothing(folder, ships):
+    data, lines = notes_of({**ships, **PAIRS, "filter_against": [], "leak_filter": "strict"}, folder)
+    assert len(data.rows.train) == 5
+    assert lines == ['leak filter: leak_filter = "strict" drops nothing, as filter_against is empty']
+
+
+def test_another_leak_filter_is_an_error_with_its_path(ships):
+    stage = {**ships, **PAIRS, "leak_filter": "text"}
+    with pytest.raises(RecipeError, match=r"stage\.0.*leak_filter.*pair.*strict"):
+        parse_recipe({"name": "x", "relation": {"similarity": {}}, "stage": [stage]}, "x")
+
+
+def test_strict_for_labels_drops_near_copies_of_a_text(folder):
+    (folder / "news.csv").write_text(
+        "text,mood\nRain in the north and sun in the south.,bad\nWe won.,good\nWe lost.,bad\n"
+        "snow FALLS,bad\n",
+        encoding="utf8",
+    )
+    (folder / "seen.csv").write_text(
+        "text,mood\nSun in the north and rain in the south.,good\nSnow falls.,bad\n", encoding="utf8"
+    )
+    stage = {
+        "kind": "labels",
+        "data": [{"source": str(folder / "news.csv")}],
+        "dev": [{"source": str(folder / "news.csv")}],
+        "filter_against": [str(folder / "seen.csv")],
+        "leak_filter": "strict",
+    }
+    relation = {"mood": {"kind": "classes", "labels": ["good", "bad"]}}
+    data, lines = notes_of(stage, folder, relation)
+    assert [record.a for record in data.rows.train] == ["We won.", "We lost."]
+    assert [record.a for entry in data.dev for record in entry.records] == ["We won.", "We lost."]
+    assert lines[0].endswith(
+        f"news.csv rows kept, others have their text (1) or a near-copy (1) in {folder}/seen.csv"
+    )
+    data, _ = notes_of({**stage, "leak_filter": "pair"}, folder, relation)
+    assert len(data.rows.train) == 3
+
+
+SIDES = [
+    ("A boat sailed away.", "Ein Boot fuhr weg."),
+    ("Port left at dawn the old grey ship.", "Das Schiff lief aus."),
+    ("Birds sing.", "Vögel singen."),
+]
+
+
+def test_strict_for_paraphrases_drops_near_copies_of_a_side(folder, ships):
+    table = "text_a,text_b\n" + "".join(f"{a},{b}\n" for a, b in SIDES)
+    (folder / "same.csv").write_text(table, encoding="utf8")
+    stage = {
+        "kind": "inject",
+        "data": [{"source": str(folder / "same.csv")}],
+        "filter_against": ships["filter_against"],
+    }
+    data, lines = notes_of(stage, folder)
+    assert [pair.text_a for pair in data.rows] == [SIDES[1][0], SIDES[2][0]]
+    data, lines = notes_of({**stage, "leak_filter": "strict"}, folder)
+    assert [pair.text_a for pair in data.rows] == ["Birds sing."]
+    assert lines == [
+        f"leak filter: 1 of 3 {folder}/same.csv pairs kept, others have a side (1) or a near-copy of one "
+        f"(1) in {folder}/test.csv"
+    ]
+    data, lines = notes_of({**stage, "leak_filter": "strict", "allow_leak": True}, folder)
+    assert len(data.rows) == 3
+    assert lines[0].startswith("LEAK LET IN: 2 of 3 ")
+
+
+def test_strict_for_translations_drops_near_copies_of_a_side(folder, monkeypatch):
+    split = Split("de-en_test", "retrieval/de-en.tsv", 1, language="de-en")
+    corpus = Corpus("retrieval", "Retrieval", "CC0", "nobody", (), (), {split.name: split}, kind=PARALLEL)
+    monkeypatch.setattr(catalogue, "_catalogue", lambda: {"retrieval": corpus})
+    (folder / "retrieval").mkdir()
+    (folder / "retrieval" / "de-en.tsv").write_text(
+        "de\ten\nEin Boot fuhr weg.\tThe old grey ship left port at dawn.\n", encoding="utf-8"
+    )
+    (folder / "mine.tsv").write_text("en\tde\n" + "".join(f"{a}\t{b}\n" for a, b in SIDES), encoding="utf-8")
+    stage = {
+        "kind": "parallel",
+        "parallel": [{"source": str(folder / "mine.tsv"), "languages": ["en", "de"]}],
+        "filter_against": ["retrieval/de-en_test"],
+    }
+    data, _ = notes_of(stage, folder)
+    assert len(data.rows.parallel[0]) == 2
+    data, lines = notes_of({**stage, "leak_filter": "strict"}, folder)
+    assert list(data.rows.parallel[0]) == [("Birds sing.", "Vögel singen.")]
+    assert lines[0].endswith(
+        " 1 of 3 mine.tsv rows kept, others have a side (1) or a near-copy of one (1) in retrieval/de-en_test"
+    )
+
+
+def test_rows_that_were_kept_belong_to_one_leak_filter():
+    """Rows read under one filter must not answer for the other."""
+    stages = [Stage.shape_of({"kind": kind}) for kind in KINDS]
+    filtered = [stage for stage in stages if "filter_against" in stage.model_fields]
+    assert len(filtered) == len(KINDS)
+    for stage in filtered:
+        assert {"filter_against", "leak_filter", "allow_leak"} <= stage.row_keys
 
 
 @pytest.mark.realdata

@@ -143,8 +143,9 @@ def headline() -> str:
                 ]
             )
         for name, label in (
-            (f"similarity-{model}", "`similarity`"),
-            (f"similarity-{model}-leak", "the same, leak let in"),
+            (f"similarity-{model}-strict", "`similarity`, strict filter"),
+            (f"similarity-{model}", "`similarity`, filter by pair"),
+            (f"similarity-{model}-leak", "`similarity`, leak let in"),
         ):
             if is_there(name):
                 setting = read(name)["settings"][0]

@@ -10,8 +10,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from likewise.cli.audit import AuditCommand, audit, spread_option
+from likewise.cli import audit as audit_module
+from likewise.cli.audit import AuditCommand, audit, spread_option, with_number
 from likewise.errors import DataError, LeakageError, UsageError
+from likewise.evaluation.copies import NEAR
 
 TRAIN = """left_text,right_text,score,note
 A heron waits by the lock.,The barge is late.,4.5,keep my notes
@@ -103,6 +105,67 @@ def test_audit_cli_single_texts(run) -> None:
     Path("seen.csv").write_text("label,text\n1,plain NEWS\n")
     data = json.loads(run("news.csv", "--against", "seen.csv", "--json"))
     assert data["shared_train_rows"] == 1
+
+
+NEAR_TRAIN = """text_a,text_b,score
+Nobody paid the toll alas,Entirely new.,5
+"the toll, it went unpaid","alas, paid the toll nobody",4
+Rye needs a long proof.,Wheat rises faster.,1
+Nobody paid the toll alas,The toll went unpaid,5
+"""
+
+
+def near_files() -> None:
+    Path("train.csv").write_text(NEAR_TRAIN)
+    Path("test.tsv").write_text("text_a\ttext_b\nNobody paid the toll, alas.\tThe toll: it went unpaid!\n")
+
+
+def test_audit_cli_near_alone_means_nine_tenths(run) -> None:
+    near_files()
+    for given in (["--near"], ["--near", "0.9"], ["--near=0.9"]):
+        data = json.loads(run("train.csv", *given, "--against", "test.tsv", "--json"))
+        assert (data["near"], data["near_train_rows"], data["kept_rows"]) == (0.9, 1, 4)
+        assert data["near_examples"] == [["train.csv:3", "test.tsv:2"]]
+        assert data["strict"] is False
+    assert (
+        json.loads(run("train.csv", "--near", "0.8", "--against", "test.tsv", "--json"))["near_train_rows"]
+        == 2
+    )
+    assert "near" not in json.loads(run("train.csv", "--against", "test.tsv", "--json"))
+    assert with_number("--near", ["--near", "train.csv", "--near"], "0.9") == [
+        *("--near", "0.9", "train.csv", "--near", "0.9")
+    ]
+
+
+def test_audit_cli_strict_writes_only_rows_that_share_nothing(run) -> None:
+    near_files()
+    printed = run("train.csv", "--against", "test.tsv", "--strict", "--output", "clean.csv").splitlines()
+    assert printed[-2:] == [
+        "strict filter: 1 of 4 training rows are left; dropped 0 by pair, 3 by text, 0 by near-copy",
+        "clean.csv: 1 of 4 training rows written",
+    ]
+    assert any(line.startswith("shared texts: 3 of 4 training rows") for line in printed)
+    assert "e.g. train.csv:3 ≈ test.tsv:2" in printed
+    with Path("clean.csv").open(newline="") as handle:
+        assert [row["text_a"] for row in csv.DictReader(handle)] == ["Rye needs a long proof."]
+
+
+def test_audit_cli_limit_asks_for_pairs_alone(run) -> None:
+    near_files()
+    run("train.csv", "--against", "test.tsv", "--near", "--strict", "--limit", 0)
+
+
+@pytest.mark.parametrize("near", ["0", "-1", "1.5", "nan"])
+def test_audit_cli_near_is_a_jaccard_similarity(run, near) -> None:
+    near_files()
+    with pytest.raises(
+        UsageError, match=r"expected a Jaccard similarity above 0 and at most 1, such as 0\.9"
+    ):
+        run("train.csv", "--against", "test.tsv", "--near", near)
+
+
+def test_audit_cli_says_the_default_of_near(run) -> None:
+    assert float(audit_module._NEAR) == NEAR
 
 
 def test_audit_cli_refuses_what_would_go_wrong(run) -> None:

@@ -90,6 +90,72 @@ def test_leakage_report_as_text_and_json() -> None:
     assert clean.note() == "training overlap: none of 3 training rows is an evaluation pair"
 
 
+NEAR_TEST = {
+    "ships": [
+        _pair(
+            "The old grey ship left port at dawn today.", "A boat sailed away in the morning.", "", "s.csv:2"
+        ),
+        _pair("One two three four five.", "Six seven eight nine ten.", "", "s.csv:3"),
+    ]
+}
+NEAR_TRAIN = [
+    _pair(
+        "a boat sailed, away in the morning", "today left the old grey ship port at dawn", source="t.csv:2"
+    ),
+    _pair("The old grey ship left port at dawn today!", "Nothing of the kind.", source="t.csv:3"),  # one side
+    _pair(
+        "The old grey ship left port at dusk today.", "A boat sailed away in the morning.", source="t.csv:4"
+    ),
+    _pair("One two three four five.", "Six seven eight nine ten.", source="t.csv:5"),
+    _pair("Three four.", "Eight nine.", source="t.csv:6"),
+]
+
+
+def test_leakage_near_copies_are_counted_beside_shared_pairs() -> None:
+    report = audit(NEAR_TRAIN, NEAR_TEST, near=0.9)
+    assert (report.shared_train_rows, report.text_train_rows, report.near_train_rows) == (1, 4, 1)
+    assert report.near_examples == (("t.csv:2", "s.csv:2"),)
+    assert report.sets[0].near == 1
+    assert report.dropped == {"pair": 1, "text": 3, "near-copy": 0}
+    assert audit(NEAR_TRAIN, NEAR_TEST, near=0.7).near_train_rows == 2
+    plain = audit(NEAR_TRAIN, NEAR_TEST)
+    assert (plain.near, plain.near_train_rows, plain.near_note()) == (None, 0, "")
+    assert "near" not in plain.to_dict()["sets"][0]
+
+
+def test_leakage_strict_filter_drops_shared_texts_and_near_copies() -> None:
+    far = _pair("One two three four five.", "Something else.")
+    near = _pair("five four three two one", "ten nine eight seven six")
+    kept, report = filter_overlap([*NEAR_TRAIN, far, near], NEAR_TEST, strict=True)
+    assert kept == [NEAR_TRAIN[4]]
+    assert report.dropped == {"pair": 1, "text": 4, "near-copy": 1}
+    assert report.strict_note() == (
+        "strict filter: 1 of 7 training rows are left; dropped 1 by pair, 4 by text, 1 by near-copy"
+    )
+    kept, _ = filter_overlap([*NEAR_TRAIN, far, near], NEAR_TEST)
+    assert len(kept) == 6
+
+
+def test_leakage_near_copies_of_single_texts() -> None:
+    news = {"news": [Record(("Rain in the north, sun in the south.",)), Record(("No news today.",))]}
+    train = [Record(("Sun in the north, rain in the south.",)), Record(("No news.",))]
+    kept, report = filter_overlap(train, news, strict=True)
+    assert kept == [train[1]]
+    assert report.dropped == {"pair": 0, "text": 0, "near-copy": 1}
+
+
+def test_leakage_report_says_what_texts_are_shared() -> None:
+    lines = audit(NEAR_TRAIN, NEAR_TEST, near=0.9).to_lines()
+    assert lines[0].split()[-1] == "near-copies"
+    assert lines[-3:] == [
+        "shared texts: 4 of 5 training rows hold a text of an evaluation row; 2 of 2 evaluation rows "
+        "(100.0%) have at least one text in the training data, 2 have all of their texts there",
+        "near-copies (word Jaccard of 0.9 or more, text by text): 1 of 5 training rows; 1 of 2 evaluation "
+        "rows have one in the training data",
+        "e.g. t.csv:2 ≈ s.csv:2",
+    ]
+
+
 def test_leakage_limit_raises_with_a_remedy() -> None:
     report = audit(TRAIN, EVALUATION)
     require_below(report, 0.7)
@@ -159,6 +225,21 @@ def test_leakage_pinned_clean_rows(data_dir: Path) -> None:
     assert {name: len(records) for name, records in train.items()} == {"STS-B": 951, "SICK-R": 4367}
     assert {name: len(records) for name, records in dev.items()} == {"STS-B": 363, "SICK-R": 486}
     rows = [record for records in (*train.values(), *dev.values()) for record in records]
-    require_below(audit(rows, sts7_evaluation_sets(data_dir)), 0)
+    sts7 = sts7_evaluation_sets(data_dir)
+    require_below(audit(rows, sts7), 0)
     both = audit([record for records in train.values() for record in records], dev)
     assert [overlap.shared for overlap in both.sets] == [8, 4]
+    left = audit([record for records in train.values() for record in records], sts7, near=0.9)
+    assert (left.text_train_rows, left.near_train_rows, left.strict_train_rows) == (4_569, 228, 4_570)
+    [sick] = [overlap for overlap in left.sets if overlap.name == "SICK-R"]
+    assert (sick.rows, sick.some_texts, sick.all_texts, sick.near) == (4_927, 4_792, 2_468, 223)
+
+
+@pytest.mark.realdata
+def test_leakage_pinned_strict_rows(data_dir: Path) -> None:
+    train, dev = clean_train(data_dir, strict=True), clean_dev(data_dir, strict=True)
+    assert {name: len(records) for name, records in train.items()} == {"STS-B": 688, "SICK-R": 60}
+    assert {name: len(records) for name, records in dev.items()} == {"STS-B": 306, "SICK-R": 10}
+    rows = [record for records in (*train.values(), *dev.values()) for record in records]
+    found = audit(rows, sts7_evaluation_sets(data_dir), near=0.9)
+    assert (found.text_train_rows, found.near_train_rows) == (0, 0)

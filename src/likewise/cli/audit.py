@@ -23,15 +23,17 @@ if TYPE_CHECKING:
     from likewise.records import Record
 
 _MAX_CHARS = 1_000_000
+# `likewise.evaluation.copies.NEAR`, which is not loaded for --help.
+_NEAR = "0.9"
 Fields = Mapping[str, object]
 
 
 class AuditCommand(TyperCommand):
-    """Lets `--against A B C` stand for `--against A --against B --against C`."""
+    """Lets `--against A B` stand for `--against A --against B`, and `--near` alone for `--near 0.9`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Repeat the option before each further value, up to the next option."""
-        return super().parse_args(ctx, spread_option("--against", args))
+        """Repeat the option before each further value, up to the next option; say the number left unsaid."""
+        return super().parse_args(ctx, with_number("--near", spread_option("--against", args), _NEAR))
 
 
 def audit(
@@ -51,6 +53,23 @@ def audit(
         Path | None,
         typer.Option("--output", help="Write the training rows that are no evaluation pair here."),
     ] = None,
+    near: Annotated[
+        float | None,
+        typer.Option(
+            "--near",
+            metavar=f"[{_NEAR}]",
+            help="Count near-copies too: pairs whose two texts have almost the words of an evaluation pair, "
+            "by at least this Jaccard similarity.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Keep only rows that share no single text with TEST and are no near-copies of its rows, as "
+            "--near counts them.",
+        ),
+    ] = False,
     overwrite: options.Overwrite = False,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Folder of the named corpora.")] = None,
@@ -69,22 +88,30 @@ def audit(
     """Find evaluation pairs in training data, whatever their order, case or punctuation.
 
     Example: likewise audit train.csv --against test.csv --output clean.csv
+
+    Example: likewise audit train.csv --against test.csv --near --strict --output clean.csv
     """
     from likewise.disk import to_json
+    from likewise.evaluation.copies import require_near
     from likewise.evaluation.leakage import OverlapIndex, require_below
 
+    if near is not None or strict:
+        near = require_near(float(_NEAR) if near is None else near)
     if output is not None:
         inputs = _input_files([*train, *against], data_dir)
         check_output_file(output, inputs=inputs, overwrite=overwrite)
     places = _Places(text_a, text_b, data_dir)
     sources = [places.open(name) for name in train]
-    index = OverlapIndex(_evaluations(against, places))
-    kept = _go_through(sources, index, output, safe=safe_csv, replace=overwrite)
+    index = OverlapIndex(_evaluations(against, places), near=near)
+    kept = _go_through(sources, index, output, strict=strict, safe=safe_csv, replace=overwrite)
     report = index.report()
     if json:
-        out.print_json(to_json({**report.to_dict(), "kept_rows": kept, "output": output}))
+        said = {"strict": strict, "kept_rows": kept, "output": output}
+        out.print_json(to_json({**report.to_dict(), **said}))
     else:
         out.print(report.to_text(), markup=False)
+        if strict:
+            out.print(report.strict_note(), markup=False)
         if output is not None:
             out.print(f"{output}: {kept:,} of {report.train_rows:,} training rows written", markup=False)
     if limit is not None:
@@ -118,6 +145,23 @@ def spread_option(option: str, args: Sequence[str]) -> list[str]:
             fresh = False
         found.append(arg)
     return found
+
+
+def with_number(option: str, args: Sequence[str], number: str) -> list[str]:
+    """The arguments with a number behind each `option` that stands without one."""
+    found: list[str] = []
+    for place, arg in enumerate(args):
+        found.append(arg)
+        if arg == option and not _is_number(args[place + 1 : place + 2]):
+            found.append(number)
+    return found
+
+
+def _is_number(args: Sequence[str]) -> bool:
+    try:
+        return [float(arg) for arg in args] != []
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +252,15 @@ def _evaluations(against: Sequence[str], places: _Places) -> dict[str, Iterator[
 
 
 def _go_through(
-    sources: Sequence[_Source], index: OverlapIndex, output: Path | None, *, safe: bool, replace: bool
+    sources: Sequence[_Source],
+    index: OverlapIndex,
+    output: Path | None,
+    *,
+    strict: bool,
+    safe: bool,
+    replace: bool,
 ) -> int:
-    """Show every training row to the index and write the ones it does not know; how many those are."""
+    """Show every training row to the index and write the ones that the filter keeps; how many those are."""
     from likewise.data import TableWriter
 
     kept = 0
@@ -222,7 +272,7 @@ def _go_through(
         for source in sources:
             rename = _renamed(source, len(sources))
             for record, fields in source.records():
-                if index.see(record.texts, record.source):
+                if index.compare(record.texts, record.source).reason(strict=strict):
                     continue
                 kept += 1
                 if writer is not None:

@@ -1,78 +1,132 @@
 """Leakage: which evaluation pairs stand in the training data, and the training data without them.
 
-Two pairs are the same if their unordered text keys are (`data.keys`).
+Two pairs are the same if their unordered text keys are (`data.keys`), and near-copies if both texts have
+almost the same words (`copies`). The filter by pair drops evaluation pairs alone. The strict filter also
+drops near-copies, and every row that shares a single text with an evaluation set.
 Only the evaluation sets are held in memory; the training data is gone through once and may be a stream.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from likewise.arguments import require_mapping
 from likewise.data.keys import text_key
 from likewise.errors import EvaluationError, LeakageError, UsageError
-from likewise.evaluation.overlap import AuditReport, Overlap
+from likewise.evaluation.copies import NEAR, RowIndex, RowKey, require_near
+from likewise.evaluation.overlap import NEAR_COPY, PAIR, TEXT, AuditReport, Overlap
 from likewise.records import Record
 
 _EXAMPLES = 3
 
 
-class OverlapIndex:
-    """The pairs and texts of evaluation sets, and which of them the training rows shown to it hold."""
+class RowMatch(NamedTuple):
+    """What a training row shares with the evaluation sets: its pair, a text, almost all words of a pair."""
 
-    def __init__(self, evaluations: Mapping[str, Iterable[Record]]) -> None:
-        self._rows: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-        self._pairs: dict[tuple[str, ...], int] = {}
+    pair: bool
+    text: bool
+    near: bool
+
+    def reason(self, *, strict: bool) -> str:
+        """Why a filter drops the row: by pair, by text, by near-copy; empty where it keeps the row."""
+        if self.pair:
+            return PAIR
+        if not strict:
+            return ""
+        return TEXT if self.text else NEAR_COPY if self.near else ""
+
+
+class OverlapIndex:
+    """The pairs and texts of evaluation sets, and which of them the training rows shown to it hold.
+
+    With `near`, a Jaccard similarity above 0 and at most 1, it looks for near-copies too.
+    """
+
+    def __init__(self, evaluations: Mapping[str, Iterable[Record]], *, near: float | None = None) -> None:
+        self._rows: dict[str, list[tuple[RowKey, str]]] = {}
+        self._pairs: dict[RowKey, int] = {}
         self._texts: dict[str, bool] = {}
-        self._sources: dict[tuple[str, ...], str] = {}
+        self._sources: dict[RowKey, str] = {}
         self._examples: list[tuple[str, str]] = []
-        self._seen = self._shared = 0
+        self._near_examples: list[tuple[str, str]] = []
+        self._seen = self._shared = self._with_text = self._near_rows = self._strict = 0
+        self._near = None if near is None else require_near(near)
+        self._copied: set[RowKey] = set()
         require_mapping(evaluations, "evaluations", optional=False)
+        known: list[tuple[Sequence[str], RowKey]] = []
         for name, records in evaluations.items():
-            self._rows[name] = [(self._add(record), record.subset) for record in _records(records, name)]
+            self._rows[name] = []
+            for record in _records(records, name):
+                key = self._add(record)
+                self._rows[name].append((key, record.subset))
+                known += [] if near is None else [(record.texts, key)]
             if not self._rows[name]:
                 raise EvaluationError(
                     f"the evaluation set {name} holds no rows: there is nothing to audit against"
                 )
         if not self._rows:
             raise UsageError("an audit needs at least one evaluation set")
+        self._copies = None if near is None else RowIndex(known, near=near)
 
     def see(self, texts: Sequence[str], source: str = "") -> bool:
         """Count one training row; whether its pair is an evaluation pair."""
+        return self.compare(texts, source).pair
+
+    def compare(self, texts: Sequence[str], source: str = "") -> RowMatch:
+        """Count one training row; what it shares with the evaluation sets."""
         keys = [text_key(text) for text in texts]
-        for key in keys:
-            if key in self._texts:
-                self._texts[key] = True
+        known = [key for key in keys if key in self._texts]
+        for key in known:
+            self._texts[key] = True
         pair = tuple(sorted(keys))
+        copied = set() if self._copies is None else self._copies.near(texts) - {pair}
+        self._copied |= copied
+        found = RowMatch(pair in self._pairs, bool(known), bool(copied) and pair not in self._pairs)
         self._seen += 1
-        if pair not in self._pairs:
-            return False
-        if self._pairs[pair] == 0 and len(self._examples) < _EXAMPLES and source:
-            self._examples.append((source, self._sources[pair]))
-        self._pairs[pair] += 1
-        self._shared += 1
-        return True
+        self._with_text += found.text
+        self._near_rows += found.near
+        self._strict += bool(found.reason(strict=True))
+        if found.near and len(self._near_examples) < _EXAMPLES and source:
+            self._near_examples.append((source, self._sources[min(copied)]))
+        if found.pair:
+            if self._pairs[pair] == 0 and len(self._examples) < _EXAMPLES and source:
+                self._examples.append((source, self._sources[pair]))
+            self._pairs[pair] += 1
+            self._shared += 1
+        return found
 
     def report(self) -> AuditReport:
         """What the training rows seen so far share with each evaluation set and subset."""
         sets, subsets = [], []
         for name, rows in self._rows.items():
             sets.append(self._measure(name, "", [pair for pair, _ in rows]))
-            parts: dict[str, list[tuple[str, ...]]] = {}
+            parts: dict[str, list[RowKey]] = {}
             for pair, subset in rows:
                 parts.setdefault(subset, []).append(pair)
             if len(parts) > 1:
                 subsets += [self._measure(name, subset, pairs) for subset, pairs in parts.items()]
-        return AuditReport(self._seen, self._shared, tuple(sets), tuple(subsets), tuple(self._examples))
+        return AuditReport(
+            self._seen,
+            self._shared,
+            tuple(sets),
+            tuple(subsets),
+            tuple(self._examples),
+            text_train_rows=self._with_text,
+            near=self._near,
+            near_train_rows=self._near_rows,
+            strict_train_rows=self._strict,
+            near_examples=tuple(self._near_examples),
+        )
 
-    def _add(self, record: Record) -> tuple[str, ...]:
+    def _add(self, record: Record) -> RowKey:
         pair = tuple(sorted(text_key(text) for text in record.texts))
         self._pairs.setdefault(pair, 0)
         self._sources.setdefault(pair, record.source)
         self._texts.update(dict.fromkeys(pair, False))
         return pair
 
-    def _measure(self, name: str, subset: str, pairs: list[tuple[str, ...]]) -> Overlap:
+    def _measure(self, name: str, subset: str, pairs: list[RowKey]) -> Overlap:
         shared = [pair for pair in pairs if self._pairs[pair]]
         distinct = set(shared)
         return Overlap(
@@ -84,12 +138,19 @@ class OverlapIndex:
             train_rows=sum(self._pairs[pair] for pair in distinct),
             some_texts=sum(any(self._texts[key] for key in pair) for pair in pairs),
             all_texts=sum(all(self._texts[key] for key in pair) for pair in pairs),
+            near=sum(pair in self._copied and not self._pairs[pair] for pair in pairs),
         )
 
 
-def audit(train: Iterable[Record], evaluations: Mapping[str, Iterable[Record]]) -> AuditReport:
-    """Overlap of the training rows with every evaluation set, by name; one pass over the training rows."""
-    index = OverlapIndex(evaluations)
+def audit(
+    train: Iterable[Record], evaluations: Mapping[str, Iterable[Record]], *, near: float | None = None
+) -> AuditReport:
+    """Overlap of the training rows with every evaluation set, by name; one pass over the training rows.
+
+    With `near`, such as 0.9, near-copies are counted too: pairs whose texts have sets of words with at least
+    that Jaccard similarity, text by text, in one of the two orders.
+    """
+    index = OverlapIndex(evaluations, near=near)
     for record in _records(train, "train"):
         index.see(record.texts, record.source)
     return index.report()
@@ -108,11 +169,18 @@ def _records(rows: object, what: str) -> Iterator[Record]:
 
 
 def filter_overlap(
-    train: Iterable[Record], evaluations: Mapping[str, Iterable[Record]]
+    train: Iterable[Record], evaluations: Mapping[str, Iterable[Record]], *, strict: bool = False
 ) -> tuple[list[Record], AuditReport]:
-    """The training rows whose pair is in no evaluation set, in their order, and the report of all rows."""
-    index = OverlapIndex(evaluations)
-    kept = [record for record in _records(train, "train") if not index.see(record.texts, record.source)]
+    """The training rows whose pair is in no evaluation set, in their order, and the report of all rows.
+
+    Strict: of these the rows that share no text with an evaluation set either, and are near-copies of none.
+    """
+    index = OverlapIndex(evaluations, near=NEAR if strict else None)
+    kept = [
+        record
+        for record in _records(train, "train")
+        if not index.compare(record.texts, record.source).reason(strict=strict)
+    ]
     return kept, index.report()
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 from likewise.evaluation.tables import align
 
+# Why a filter drops a training row; a row counts once, by the first of these that holds.
+PAIR, TEXT, NEAR_COPY = "pair", "text", "near-copy"
+
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
@@ -18,6 +21,7 @@ class Overlap:
     train_rows   training rows that hold one of those pairs
     some_texts   rows of which at least one text stands somewhere in the training data
     all_texts    rows of which every text does
+    near         rows that have a near-copy in the training data and are no training pair; 0 if not looked for
     """
 
     name: str
@@ -28,6 +32,7 @@ class Overlap:
     train_rows: int
     some_texts: int
     all_texts: int
+    near: int = 0
 
     @property
     def share(self) -> float:
@@ -37,13 +42,25 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """Overlap per evaluation set (`sets`) and per subset; `examples` are (training, evaluation) sources."""
+    """Overlap per evaluation set (`sets`) and per subset; `examples` are (training, evaluation) sources.
+
+    shared_train_rows   training rows that are an evaluation pair
+    text_train_rows     training rows with a text of an evaluation set, in whatever pair
+    near                how near near-copies are, in 0..1; None if they were not looked for
+    near_train_rows     training rows that are near-copies of an evaluation row, and no evaluation pair
+    strict_train_rows   training rows that the strict filter drops: all of the above
+    """
 
     train_rows: int
     shared_train_rows: int
     sets: tuple[Overlap, ...]
     subsets: tuple[Overlap, ...] = ()
     examples: tuple[tuple[str, str], ...] = ()
+    text_train_rows: int = 0
+    near: float | None = None
+    near_train_rows: int = 0
+    strict_train_rows: int = 0
+    near_examples: tuple[tuple[str, str], ...] = ()
 
     @property
     def train_share(self) -> float:
@@ -55,6 +72,15 @@ class AuditReport:
         """The evaluation set with the largest share of its rows in the training data."""
         return max(self.sets, key=lambda overlap: overlap.share)
 
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many training rows the strict filter drops by pair, by text and by near-copy; each row once."""
+        return {
+            PAIR: self.shared_train_rows,
+            TEXT: self.text_train_rows - self.shared_train_rows,
+            NEAR_COPY: self.strict_train_rows - self.text_train_rows,
+        }
+
     def note(self) -> str:
         """One line to stand under a result."""
         worst = self.worst
@@ -65,8 +91,41 @@ class AuditReport:
             f"evaluation pairs; most in {worst.name}, {worst.share:.1%} of its rows"
         )
 
+    def text_note(self) -> str:
+        """One line about single texts that are shared, in whatever pairs they stand."""
+        if not self.text_train_rows:
+            return f"shared texts: none of {self.train_rows:,} training rows has a text of an evaluation row"
+        rows = sum(overlap.rows for overlap in self.sets)
+        some = sum(overlap.some_texts for overlap in self.sets)
+        every = sum(overlap.all_texts for overlap in self.sets)
+        return (
+            f"shared texts: {self.text_train_rows:,} of {self.train_rows:,} training rows hold a text of an "
+            f"evaluation row; {some:,} of {rows:,} evaluation rows ({some / rows:.1%}) have at least one "
+            f"text in the training data, {every:,} have all of their texts there"
+        )
+
+    def near_note(self) -> str:
+        """One line about near-copies; empty if they were not looked for."""
+        if self.near is None:
+            return ""
+        rows = sum(overlap.rows for overlap in self.sets)
+        found = sum(overlap.near for overlap in self.sets)
+        what = f"near-copies (word Jaccard of {self.near:g} or more, text by text)"
+        if not found and not self.near_train_rows:
+            return f"{what}: none in {self.train_rows:,} training rows"
+        return (
+            f"{what}: {self.near_train_rows:,} of {self.train_rows:,} training rows; {found:,} of {rows:,} "
+            "evaluation rows have one in the training data"
+        )
+
+    def strict_note(self) -> str:
+        """One line about what the strict filter drops, and why."""
+        why = ", ".join(f"{count:,} by {reason}" for reason, count in self.dropped.items())
+        kept = self.train_rows - self.strict_train_rows
+        return f"strict filter: {kept:,} of {self.train_rows:,} training rows are left; dropped {why}"
+
     def to_lines(self) -> list[str]:
-        """An aligned table, subsets indented under their set, and the note under it."""
+        """An aligned table, subsets indented under their set, and the notes under it."""
         header = (
             "evaluation set",
             "rows",
@@ -76,14 +135,17 @@ class AuditReport:
             "training rows",
             "some texts",
             "all texts",
+            *([] if self.near is None else ["near-copies"]),
         )
         rows = []
         for overlap in self.sets:
-            rows.append(_cells(overlap.name, overlap))
+            rows.append(self._cells(overlap.name, overlap))
             parts = [part for part in self.subsets if part.name == overlap.name]
-            rows += [_cells(f"  {part.subset}", part) for part in parts]
-        found = [f"e.g. {train} = {evaluation}" for train, evaluation in self.examples]
-        return [*align(header, rows), self.note(), *found]
+            rows += [self._cells(f"  {part.subset}", part) for part in parts]
+        same = [f"e.g. {train} = {evaluation}" for train, evaluation in self.examples]
+        near = [f"e.g. {train} ≈ {evaluation}" for train, evaluation in self.near_examples]
+        notes = [self.note(), *same, self.text_note(), self.near_note(), *near]
+        return [*align(header, rows), *(note for note in notes if note)]
 
     def to_text(self) -> str:
         """The lines of `to_lines` as one text."""
@@ -94,18 +156,35 @@ class AuditReport:
         return {
             "train_rows": self.train_rows,
             "shared_train_rows": self.shared_train_rows,
-            "sets": [{**asdict(overlap), "share": overlap.share} for overlap in self.sets],
-            "subsets": [{**asdict(overlap), "share": overlap.share} for overlap in self.subsets],
+            "sets": [self._as_dict(overlap) for overlap in self.sets],
+            "subsets": [self._as_dict(overlap) for overlap in self.subsets],
             "examples": [list(example) for example in self.examples],
+            "text_train_rows": self.text_train_rows,
+            **({} if self.near is None else self._near_dict()),
         }
 
+    def _as_dict(self, overlap: Overlap) -> dict[str, Any]:
+        found = {**asdict(overlap), "share": overlap.share}
+        if self.near is None:
+            del found["near"]
+        return found
 
-def _cells(name: str, overlap: Overlap) -> tuple[str, ...]:
-    counts = (overlap.distinct, overlap.train_rows, overlap.some_texts, overlap.all_texts)
-    return (
-        name,
-        f"{overlap.rows:,}",
-        f"{overlap.shared:,}",
-        f"{overlap.share:.1%}",
-        *(f"{n:,}" for n in counts),
-    )
+    def _near_dict(self) -> dict[str, Any]:
+        return {
+            "near": self.near,
+            "near_train_rows": self.near_train_rows,
+            "near_examples": [list(example) for example in self.near_examples],
+            "strict_train_rows": self.strict_train_rows,
+            "dropped": self.dropped,
+        }
+
+    def _cells(self, name: str, overlap: Overlap) -> tuple[str, ...]:
+        counts = [overlap.distinct, overlap.train_rows, overlap.some_texts, overlap.all_texts]
+        counts += [] if self.near is None else [overlap.near]
+        return (
+            name,
+            f"{overlap.rows:,}",
+            f"{overlap.shared:,}",
+            f"{overlap.share:.1%}",
+            *(f"{n:,}" for n in counts),
+        )

@@ -237,7 +237,7 @@ class ParallelRunner(VectorRunner[ParallelStage]):
             raise DataError(
                 f"stage {job.number}: no parallel text is left; hold_out covers every pair of languages"
             )
-        leaks = LeakFilter(stage.filter_against, stage.allow_leak, job.context.data_dir)
+        leaks = LeakFilter.of(stage, job.context.data_dir)
         rows, dev = read_rated(job, RatedSpec((), stage.dev, leaks, 0.0, parallel=parallel), notes)
         return rated_data(job, rows, dev, notes)
 
@@ -303,7 +303,7 @@ class RefineRunner(VectorRunner[RefineStage]):
         stage = job.stage
         notes: list[str] = []
         parallel = _translations(job, shared, notes)
-        leaks = LeakFilter(stage.filter_against, stage.allow_leak, job.context.data_dir)
+        leaks = LeakFilter.of(stage, job.context.data_dir)
         wanted = RatedSpec(stage.data, stage.dev, leaks, stage.dev_share, parallel=parallel)
         rows, dev = read_rated(job, wanted, notes)
         return rated_data(job, rows, dev, notes)
@@ -401,7 +401,7 @@ def settled_model(frozen: Frozen, dev: Sequence[DevSet], *, precision: str) -> P
 def _translations(job: Job[Any], shared: Shared, notes: list[str]) -> list[ParallelText]:
     stage = job.stage
     against = [name for name in stage.filter_against if is_parallel_corpus(name)]
-    leaks = SideFilter(against, allow=stage.allow_leak, data_dir=job.context.data_dir)
+    leaks = SideFilter.of(stage, job.context.data_dir, against=against)
     return read_translations(job, stage.parallel, leaks, shared, notes)
 
 

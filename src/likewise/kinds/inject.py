@@ -58,7 +58,7 @@ class InjectRunner(Runner[InjectStage]):
     def read(self, job: Job[InjectStage], shared: Shared) -> StageData:
         """Paraphrases without those that have a side in an evaluation set."""
         stage, context = job.stage, job.context
-        leaks = SideFilter(stage.filter_against, allow=stage.allow_leak, data_dir=context.data_dir)
+        leaks = SideFilter.of(stage, context.data_dir)
         found: list[LinkedPair] = []
         notes: list[str] = []
         for spec in stage.data:

@@ -74,7 +74,7 @@ class JointRunner(Runner[JointStage]):
         stage = job.stage.settled(job.recipe.relation)
         [relation] = job.relations
         context = job.context
-        leaks = LeakFilter(stage.filter_against, stage.allow_leak, context.data_dir, asked=[relation])
+        leaks = LeakFilter.of(stage, context.data_dir, asked=[relation])
         wanted = RatedSpec(
             stage.data,
             stage.dev,

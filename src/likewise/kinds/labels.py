@@ -60,7 +60,7 @@ class LabelsRunner(Runner[LabelsStage]):
     def read(self, job: Job[LabelsStage], shared: Shared) -> StageData:
         """Labelled texts, one a row."""
         stage = job.stage
-        leaks = LeakFilter(stage.filter_against, stage.allow_leak, job.context.data_dir, pairs=False)
+        leaks = LeakFilter.of(stage, job.context.data_dir, pairs=False)
         wanted = RatedSpec(
             stage.data, stage.dev, leaks, stage.dev_share, stage.fold, pairs=lambda spec: False
         )

@@ -2,11 +2,15 @@
 
 LeakFilter   rated or labelled rows whose pair (or text) stands in an evaluation set of its kind
 SideFilter   pairs without ratings, paraphrases and translations, that have one side in an evaluation set
+
+When strict, the first also drops rows that share a single text with an evaluation set and near-copies of its
+rows, and the second near-copies of a side (`likewise.evaluation.copies`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from likewise.data import load_records, open_table, read, text_key
@@ -17,10 +21,13 @@ from likewise.data.links import LinkedPair
 from likewise.data.parallel import ParallelText, parallel_names, read_parallel
 from likewise.data.paraphrases import scan_paraphrases, without_texts
 from likewise.data.reading import find_named_corpus, name_splits
-from likewise.evaluation.leakage import filter_overlap
+from likewise.evaluation.copies import NEAR, TextIndex
+from likewise.evaluation.leakage import OverlapIndex
+from likewise.evaluation.overlap import NEAR_COPY, PAIR, TEXT
 from likewise.evaluation.suites import SUITES
 from likewise.evaluation.tasks import load_task
 from likewise.records import Record
+from likewise.schema.base import FilteredStage
 from likewise.schema.parts import DataSpec
 
 Entries = list[tuple[DataSpec, list[Record]]]
@@ -44,60 +51,113 @@ class LeakFilter:
     data_dir: Folder = None
     pairs: bool = True
     asked: Collection[str] | None = None
+    strict: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        stage: FilteredStage,
+        data_dir: Folder,
+        *,
+        pairs: bool = True,
+        asked: Collection[str] | None = None,
+    ) -> LeakFilter:
+        """The filter that a stage asks for."""
+        strict = stage.leak_filter == "strict"
+        return cls(stage.filter_against, stage.allow_leak, data_dir, pairs, asked, strict)
 
     def filter(self, train: Entries, dev: Entries, notes: list[str]) -> tuple[Entries, Entries]:
         """What is left of training and dev rows; a line for each source goes to `notes`."""
+        if self.strict and not self.against:
+            notes.append('leak filter: leak_filter = "strict" drops nothing, as filter_against is empty')
         chosen = [name for name in self.against if not is_parallel_corpus(name)]
         if not chosen:
             return train, dev
         sets = evaluation_sets(chosen, data_dir=self.data_dir, pairs=self.pairs, asked=self.asked)
+        index = OverlapIndex(sets, near=NEAR if self.strict else None)
         names = f"{len(chosen)} evaluation sets" if len(chosen) > 2 else ", ".join(chosen)
         kept_train = []
         for spec, part in train:
-            kept, _ = filter_overlap(part, sets)
+            kept, others = self._apart(part, index, names)
             if self.allow:
-                found = f"{len(part) - len(kept):,} of {len(part):,} {spec.source} rows stand in {names}"
+                found = f"{len(part) - len(kept):,} of {len(part):,} {spec.source} rows {others}"
                 notes.append(f"LEAK LET IN: {found}")
                 kept = part
             else:
-                notes.append(
-                    leak_line(spec.source, kept=len(kept), total=len(part), others=f"stand in {names}")
-                )
+                notes.append(leak_line(spec.source, kept=len(kept), total=len(part), others=others))
             kept_train.append((spec, kept))
         kept_dev = []
         for spec, part in dev:
-            kept, _ = filter_overlap(part, sets)
-            others = f"stand in {names}"
+            kept, others = self._apart(part, index, names)
             notes.append(leak_line(spec.source, kept=len(kept), total=len(part), others=others, label="dev"))
             kept_dev.append((spec, kept))
         return kept_train, kept_dev
 
+    def _apart(self, part: list[Record], index: OverlapIndex, names: str) -> tuple[list[Record], str]:
+        """The rows that are kept, and what the others share with the evaluation sets."""
+        reasons = [index.compare(record.texts).reason(strict=self.strict) for record in part]
+        kept = [record for record, reason in zip(part, reasons, strict=True) if not reason]
+        if not self.strict:
+            return kept, f"stand in {names}"
+        count = Counter(reasons)
+        if part and len(part[0].texts) == 1:
+            said = f"their text ({count[PAIR] + count[TEXT]:,})"
+        else:
+            said = f"their pair ({count[PAIR]:,}), one text ({count[TEXT]:,})"
+        return kept, f"have {said} or a near-copy ({count[NEAR_COPY]:,}) in {names}"
+
 
 class SideFilter:
-    """Drops pairs that have one side in an evaluation set, unless a leak is allowed."""
+    """Drops pairs that have one side in an evaluation set, unless a leak is allowed.
 
-    def __init__(self, against: Sequence[str], *, allow: bool = False, data_dir: Folder = None) -> None:
+    When strict, it also drops pairs of which one side is a near-copy of a text there.
+    """
+
+    def __init__(
+        self, against: Sequence[str], *, allow: bool = False, data_dir: Folder = None, strict: bool = False
+    ) -> None:
         self._against, self._allow = list(against), allow
         self._keys = side_keys(against, data_dir=data_dir)
+        self._copies = TextIndex(side_texts(against, data_dir=data_dir), near=NEAR) if strict else None
+
+    @classmethod
+    def of(
+        cls, stage: FilteredStage, data_dir: Folder, *, against: Sequence[str] | None = None
+    ) -> SideFilter:
+        """The filter that a stage asks for, of the stage's sets those in `against` alone."""
+        strict = stage.leak_filter == "strict"
+        names = stage.filter_against if against is None else against
+        return cls(names, allow=stage.allow_leak, data_dir=data_dir, strict=strict)
 
     def translations(self, text: ParallelText, notes: list[str]) -> ParallelText:
         """Parallel text without rows that have a side in the sets."""
         if not self._keys:
             return text
-        clean = text.without(self._keys)
-        notes.append(self._line(text.name, len(clean), len(text), "rows"))
+        apart = text.without(self._keys)
+        clean = apart.without(self._near_keys(apart))
+        notes.append(self._line(text.name, len(clean), len(apart), len(text), "rows"))
         return text if self._allow else clean
 
     def paraphrases(self, name: str, pairs: Sequence[LinkedPair], notes: list[str]) -> Sequence[LinkedPair]:
         """Paraphrases without those that have a side in the sets."""
         if not self._keys:
             return pairs
-        clean = without_texts(pairs, self._keys)
-        notes.append(self._line(name, len(clean), len(pairs), "pairs"))
+        apart = without_texts(pairs, self._keys)
+        clean = without_texts(apart, self._near_keys((pair.text_a, pair.text_b) for pair in apart))
+        notes.append(self._line(name, len(clean), len(apart), len(pairs), "pairs"))
         return pairs if self._allow else clean
 
-    def _line(self, name: str, kept: int, total: int, rows: str) -> str:
-        others = f"have a side in {', '.join(self._against)}"
+    def _near_keys(self, pairs: Iterable[tuple[str, str]]) -> Set[str]:
+        """The keys of the sides that are near-copies of a text in the sets."""
+        if self._copies is None:
+            return frozenset()
+        return {text_key(side) for pair in pairs for side in pair if self._copies.near(side)}
+
+    def _line(self, name: str, kept: int, apart: int, total: int, rows: str) -> str:
+        sets = ", ".join(self._against)
+        others = f"have a side in {sets}"
+        if self._copies is not None:
+            others = f"have a side ({total - apart:,}) or a near-copy of one ({apart - kept:,}) in {sets}"
         if self._allow:
             return f"LEAK LET IN: {total - kept:,} of {total:,} {name} {rows} {others}"
         return leak_line(name, kept=kept, total=total, others=others, rows=rows)
@@ -130,7 +190,13 @@ def side_keys(names: Sequence[str], *, data_dir: Folder) -> set[str]:
     A corpus without a split ("mrpc") is all of it, rows without a label too. Whoever drops what has one side
     among these keys is stricter than `evaluation_sets` lets the filter of rated pairs be, which goes by pair.
     """
-    return {text_key(text) for name in names for text in _texts_of(name, data_dir)}
+    return {text_key(text) for text in side_texts(names, data_dir=data_dir)}
+
+
+def side_texts(names: Sequence[str], *, data_dir: Folder) -> Iterator[str]:
+    """The texts behind `side_keys`, as they stand."""
+    for name in names:
+        yield from _texts_of(name, data_dir)
 
 
 def _texts_of(name: str, data_dir: Folder) -> Iterator[str]:

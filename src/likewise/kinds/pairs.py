@@ -66,7 +66,7 @@ class PairsRunner(Runner[PairsStage]):
     def read(self, job: Job[PairsStage], shared: Shared) -> StageData:
         """Rated pairs."""
         stage = job.stage
-        leaks = LeakFilter(stage.filter_against, stage.allow_leak, job.context.data_dir)
+        leaks = LeakFilter.of(stage, job.context.data_dir)
         return read_stage(job, RatedSpec(stage.data, stage.dev, leaks, stage.dev_share, stage.fold))
 
     def verify(

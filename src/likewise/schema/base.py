@@ -195,12 +195,20 @@ def _unknown_kind(kind: object) -> Exception:
     return ValidationError.from_exception_data("stage", [details])
 
 
+# The keys that decide which rows a leak filter keeps.
+FILTER_KEYS = frozenset({"filter_against", "leak_filter", "allow_leak"})
+
+
 class FilteredStage(Stage):
     """What stages share whose rows are filtered against evaluation sets; their runners filter them."""
 
     filter_against: tuple[str, ...] = Field(
         default=(),
         description="evaluation sets whose pairs are dropped from data and dev: sts7, stsb/test, a file",
+    )
+    leak_filter: Literal["pair", "strict"] = Field(
+        default="pair",
+        description="strict: rows that share a single text with filter_against go too, and near-copies",
     )
     allow_leak: bool = Field(default=False, description="keep training pairs that stand in filter_against")
 
@@ -254,9 +262,7 @@ class OptimisedStage(Stage):
 class TrainedStage(OptimisedStage, FilteredStage):
     """What stages of rated or labelled rows share: their data and dev."""
 
-    row_keys: ClassVar[frozenset[str]] = frozenset(
-        {"data", "dev", "dev_share", "fold", "filter_against", "allow_leak"}
-    )
+    row_keys: ClassVar[frozenset[str]] = FILTER_KEYS | {"data", "dev", "dev_share", "fold"}
 
     data: tuple[DataSpec, ...] = Field(min_length=1, max_length=MAX_ENTRIES)
     dev: tuple[DataSpec, ...] = Field(default=(), max_length=MAX_ENTRIES)

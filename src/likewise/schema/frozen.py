@@ -9,7 +9,7 @@ from pydantic import Field, NonNegativeFloat, model_validator
 
 from likewise.data.catalogue import is_parallel_corpus
 from likewise.data.own import OwnTable
-from likewise.schema.base import Adopted, FilteredStage, own_entry, own_relations, unrated
+from likewise.schema.base import FILTER_KEYS, Adopted, FilteredStage, own_entry, own_relations, unrated
 from likewise.schema.parts import MAX_EPOCHS, MAX_WIDTH, DataSpec, Part
 
 
@@ -67,7 +67,7 @@ class VectorStage(FilteredStage):
 class ParallelStage(VectorStage):
     """Stage 1 of the multilingual method: meaning and language apart, on parallel text."""
 
-    row_keys: ClassVar[frozenset[str]] = frozenset({"parallel", "dev", "filter_against", "allow_leak"})
+    row_keys: ClassVar[frozenset[str]] = FILTER_KEYS | {"parallel", "dev"}
 
     kind: Literal["parallel"]
     parallel: tuple[ParallelSpec, ...] = Field(min_length=1)
@@ -121,9 +121,7 @@ class ParallelStage(VectorStage):
 class RefineStage(VectorStage):
     """Stage 2 of the multilingual method: meaning sharpened on rated pairs."""
 
-    row_keys: ClassVar[frozenset[str]] = frozenset(
-        {"relation", "data", "parallel", "dev", "dev_share", "filter_against", "allow_leak"}
-    )
+    row_keys: ClassVar[frozenset[str]] = FILTER_KEYS | {"relation", "data", "parallel", "dev", "dev_share"}
 
     kind: Literal["refine"]
     relation: str = ""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from likewise.data.own import OwnTable
-from likewise.schema.base import Adopted, FilteredStage, OptimisedStage, own_entry
+from likewise.schema.base import FILTER_KEYS, Adopted, FilteredStage, OptimisedStage, own_entry
 from likewise.schema.pairs import FEW
 from likewise.schema.parts import MAX_BATCH, MAX_EPOCHS, Part
 
@@ -31,7 +31,7 @@ class InjectStage(OptimisedStage, FilteredStage):
     gives: ClassVar[str] = "injected"
     place: ClassVar[str] = "stands alone: its model is the encoder of another recipe"
     asks: ClassVar[bool] = False
-    row_keys: ClassVar[frozenset[str]] = frozenset({"data", "filter_against", "allow_leak"})
+    row_keys: ClassVar[frozenset[str]] = FILTER_KEYS | {"data"}
     kind: Literal["inject"]
     data: tuple[ParaphraseSpec, ...] = Field(min_length=1)
     head_learning_rate: float | None = Field(
