@@ -51,7 +51,7 @@ def main() -> None:
 
     # 3. How good is it, relation by relation, on pairs it never saw?
     suite = write_suite(folder / "test.toml", parts["test"].file, relations)
-    print(likewise.evaluate(model, suite, source="head").to_text())
+    print(likewise.evaluate(model, suite).to_text())
 
     # 4. Use it: one pass, every relation on its own scale.
     pairs = [
@@ -89,7 +89,7 @@ def write_experiment(folder: Path, train: Path, relations: list[str], encoder: s
     plan = folder / "joint-or-single.toml"
     plan.write_text(
         f'name = "joint-or-single"\nrecipe = "{folder / "recipe.toml"}"\nsuite = "{suite}"\n'
-        'sources = ["head"]\nseeds = [1, 2, 3]\n'
+        "seeds = [1, 2, 3]\n"
         '[[setting]]\nname = "joint"\n[[setting]]\nname = "single"\neach = "relation"\n',
         encoding="utf8",
     )

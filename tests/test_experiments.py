@@ -76,7 +76,7 @@ def test_experiment_runs_the_grid_on_dev_and_final_cells_on_test(files, tmp_path
     assert "p: Welch against MSE" in result.to_text()
     assert result.to_dict()["settings"][1]["interval"]["average"]
     arrays = np.load(next((tmp_path / "out").glob("v4-small-*.npz")), allow_pickle=False)
-    assert arrays["cosine/pairs"].shape == (40,)
+    assert arrays["answer/pairs"].shape == (40,)
 
 
 def test_experiment_cells_that_are_done_are_not_run_again(files, tmp_path):

@@ -316,7 +316,7 @@ def test_a_second_run_neither_reads_the_files_nor_opens_the_encoder_before_it_tr
     with pytest.raises(TypeError):  # at the end, to be saved
         train(world, "two", tell=told[1].append)
     assert (world / "two.run" / "stage-1" / "done.json").is_file()
-    assert told[0] == told[1]
+    assert told[0][:-1] == told[1]  # the last line compares the model with its encoder
     assert (world / "vectors" / "prepared").stat().st_mode & 0o777 == 0o700
     monkeypatch.undo()
     monkeypatch.setenv("LIKEWISE_CACHE", str(world / "vectors"))
@@ -406,6 +406,7 @@ def test_settings_that_begin_alike_share_their_first_stage(world, tiny_encoder):
 name = "grid"
 recipe = "{world}/recipe.toml"
 suite = "{world}/suite.toml"
+sources = ["cosine"]
 seeds = [1]
 [[setting]]
 name = "raw"
@@ -508,7 +509,9 @@ def test_weights_of_data_entries_say_how_often_their_rows_are_drawn():
     vectors = np.random.default_rng(1).normal(size=(4, WIDTH)).astype(np.float32)
     rows, target = np.array([0, 1]), np.array([0.0, 1.0], dtype=np.float32)
     data = RatedVectors(vectors, rows, rows + 2, target, rows, weight=np.array([1.0, 0.0]))
-    task = RatedTask(nn.Identity(), nn.Identity(), make_loss("mse", "cosine"), data, evaluate=dict)
+    task = RatedTask(
+        nn.Identity(), nn.Identity(), make_loss("mse", "cosine"), data, evaluate=dict, at_start=dict
+    )
     [loss] = task.losses(0)
     drawn = cos(vectors[:1], vectors[2:3])[0]
     assert float(loss) == pytest.approx(drawn**2, rel=1e-5)

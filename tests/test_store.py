@@ -27,7 +27,7 @@ def folder(tiny_encoder, tiny_pairs, tmp_path_factory):
         target,
         encoder=str(tiny_encoder),
         relations=["similarity:0..5", "topic:-2..2", "entailment:classes"],
-        overrides={"stage.0.epochs": 1},
+        overrides={"stage.0.epochs": 1, "stage.0.keep_start": False},
         device="cpu",
     )
     return target
@@ -53,10 +53,14 @@ def test_saved_model_holds_only_safe_files_and_says_what_it_is(folder):
     assert not [f for f in folder.rglob("*") if f.suffix in (".bin", ".pt", ".pth", ".pkl", ".pickle")]
     document = json.loads((folder / "likewise" / "model.json").read_text())
     assert [r["name"] for r in document["relations"]] == ["similarity", "topic", "entailment"]
-    assert document["source"] == {"similarity": "head", "topic": "head", "entailment": "head"}
+    sources = document["source"]
+    assert sources["entailment"] == "head"
+    assert {name: answer["source"] for name, answer in document["answers"].items()} == {
+        name: source for name, source in sources.items() if name != "entailment"
+    }
     assert document["versions"]["torch"]
     card = (folder / "README.md").read_text()
-    assert "| topic | -2..2 | head |" in card
+    assert f"| topic | -2..2 | {sources['topic']} |" in card
 
 
 def test_the_card_of_a_pair_model_is_right(folder, monkeypatch):
@@ -197,7 +201,7 @@ def test_train_with_a_last_batch_too_small_to_correlate(tiny_encoder):
         frame,
         encoder=str(tiny_encoder),
         relations=["similarity:0..5"],
-        overrides={"stage.0.epochs": 1},
+        overrides={"stage.0.epochs": 1, "stage.0.keep_start": False},
         device="cpu",
     )
     assert model.about["stages"][0]["pairs"] in (66, 67)

@@ -148,7 +148,7 @@ def _frozen_digests(rng: np.random.Generator) -> dict[str, str]:
             np.zeros(count, np.int64),
             weight,
         )
-        task = RatedTask(None, None, None, rated, evaluate=dict, seed=7)  # type: ignore[arg-type]
+        task = RatedTask(None, None, None, rated, evaluate=dict, at_start=dict, seed=7)  # type: ignore[arg-type]
         orders = [task._order(np.random.default_rng([7, epoch])).tolist() for epoch in EPOCHS]
         found[f"refine {name}"] = _digest(orders)
     return found

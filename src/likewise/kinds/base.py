@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from likewise.errors import UsageError
 from likewise.kinds.building import build_relations, build_settings
@@ -154,6 +154,9 @@ class Place(Protocol):
 
 class Runner(ABC, Generic[S]):
     """What the loop over stages asks of a kind: four methods are its own, the others have a default."""
+
+    # Whether its training changes the encoder that it begins on.
+    moves_encoder: ClassVar[bool] = True
 
     def check(self, job: Job[S]) -> None:
         """Refuse what cannot be trained, before anything is read."""

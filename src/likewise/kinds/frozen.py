@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -178,6 +178,8 @@ class RatedDev:
 
 class VectorRunner(Runner[V]):
     """What both kinds over a frozen encoder share: where they start, and what they hand on."""
+
+    moves_encoder: ClassVar[bool] = False
 
     def verify(self, job: Job[V], data: StageData, encoder: Callable[[], SentenceTransformer]) -> None:
         """The encoder is not needed while its vectors lie in the cache."""

@@ -53,10 +53,19 @@ class BeforeAfter:
         if self.found is None:
             return "not compared"
         if self.kept_start:
-            return "no step was better, so the model is kept as it was before this training"
-        if self.found.verdict == "cannot tell":
-            return f"cannot tell, {self.found.reason}"
-        return {"no difference shown": "no measurable difference"}.get(self.found.verdict, self.found.verdict)
+            kept = "no step was better, so the model is kept as it was before this training"
+            return f"{self._compared}: {kept}" if self.found.difference else kept
+        return self._compared
+
+    @property
+    def _compared(self) -> str:
+        """The verdict of the test."""
+        found = self.found
+        if found is None:
+            return "not compared"
+        if found.verdict == "cannot tell":
+            return f"cannot tell, {found.reason}"
+        return {"no difference shown": "no measurable difference"}.get(found.verdict, found.verdict)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form."""

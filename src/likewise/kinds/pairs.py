@@ -128,8 +128,8 @@ class PairsRunner(Runner[PairsStage]):
         options["at_start"] = lambda: answering_by_majority(model, rows.train)
         last = job.number == len(job.recipe.stage) - 1
         if last and any(rates_another(one, data.dev) for one in model.relations):
-            # Dev sees the cosine alone. The model is asked for what its heads learn, and at the start they know
-            # nothing; a stage that follows has heads of its own.
+            # Dev sees the cosine alone. The model is asked for what its heads learn, and at the start they
+            # know nothing; a stage that follows has heads of its own.
             options["settings"] = replace(options["settings"], keep_start=False)
         if stage.optimiser == _EXACT:
             options.pop("resumable")
@@ -182,7 +182,8 @@ class PairsRunner(Runner[PairsStage]):
                 kept.append(Predictor(model, precision=job.context.precision, cache=10**9, keep_tokens=True))
             elif job.stage.optimiser != _EXACT:
                 kept[0].forget()
-            let_dev_choose(kept[0], sets, _measured(job.stage, model.relations, sets), only=job.stage.select_source)
+            measured = _measured(job.stage, model.relations, sets)
+            let_dev_choose(kept[0], sets, measured, only=job.stage.select_source)
             return kept[0]
 
         return dev_scorer(answering, sets, lambda model: _measured(job.stage, model.relations, sets))

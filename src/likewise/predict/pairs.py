@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.adapters import ACTIVATIONS as ADAPTER_ACTIVATIONS
 from likewise.answering import (
     COSINE,
     HEAD,
@@ -28,34 +27,27 @@ from likewise.answering import (
 from likewise.encoders.manifest import DOCUMENT
 from likewise.encoders.reading import DAMAGED
 from likewise.encoders.resolve import local_folder
-from likewise.encoders.rules import (
-    Nested,
-    Rules,
-    among,
-    check_keys,
-    flag,
-    list_of,
-    map_of,
-    number,
-    or_null,
-    size,
-    word,
-)
 from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding
 from likewise.encoders.vocabulary import find_vocabulary
-from likewise.encoders.weights import check_names, read_header, read_tensors, refuse_names
+from likewise.encoders.weights import check_names, read_header, read_tensors
 from likewise.errors import ModelError, UsageError
-from likewise.folders import read_relation, reading
-from likewise.heads import ACTIVATIONS, HEADS, Layers
-from likewise.losses import LOSSES
-from likewise.matchers import MATCHERS
+from likewise.folders import reading
 from likewise.methods.described import DESCRIBED
-from likewise.methods.multilingual import FrozenPart
-from likewise.methods.pairs import AnswerChoice, Objective, PairModel, head_shapes, objective_source
+from likewise.methods.pairs import Objective, PairModel, head_shapes, objective_source
 from likewise.predict.asking import Answerer
 from likewise.predict.embedding import EncoderEmbedding
 from likewise.predict.families import Family, Running
+from likewise.predict.pair_document import (
+    answered_by,
+    answers_to_dict,
+    check_sources,
+    frozen_to_dict,
+    objective_to_dict,
+    read_answers,
+    read_frozen,
+    read_objective,
+)
 from likewise.records import Relation
 from likewise.store.card import CardParts, as_code, pair_example, relations_table
 from likewise.store.encoder import (
@@ -280,7 +272,7 @@ class PairsFamily(Family[PairModel]):
         return {
             "relations": [relation.to_dict() for relation in model.relations],
             "objectives": [objective_to_dict(objective) for objective in model.objectives],
-            "source": {r.name: _answered_by(model, r.name) for r in model.relations},
+            "source": {r.name: answered_by(model, r.name) for r in model.relations},
             **({"answers": answers_to_dict(model.answers)} if model.answers else {}),
             **({"frozen": frozen_to_dict(model.frozen)} if model.frozen is not None else {}),
             **encoder_to_dict(model.encoder),
@@ -302,6 +294,7 @@ class PairsFamily(Family[PairModel]):
         model = _with_heads(encoder, where, document)
         model.frozen = read_frozen(where / "likewise" / "language.safetensors", document)
         model.answers = read_answers(document, model, where / DOCUMENT)
+        check_sources(document, model, where / DOCUMENT)
         return model
 
     def answerer(self, model: PairModel, about: Mapping[str, Any], running: Running) -> Predictor:
@@ -371,135 +364,3 @@ def encoder_card_line(document: Mapping[str, Any]) -> str:
     if document.get("recipe", {}).get("encoder", {}).get("peepholes"):
         return "Its LSTM has peepholes, which sentence-transformers does not know: load it with likewise."
     return "Loads with `SentenceTransformer` too: heads in `likewise/` are ignored there, and lost on saving."
-
-
-def objective_to_dict(objective: Objective) -> dict[str, Any]:
-    """A JSON-ready objective."""
-    entry = asdict(objective)
-    entry["relation"] = objective.relation.to_dict()
-    entry["options"] = dict(objective.options)
-    return {**entry, "pairing": list(objective.pairing)}
-
-
-def _answered_by(model: PairModel, relation: str) -> str:
-    """The source that answers a relation."""
-    chosen = model.answers.get(relation)
-    return objective_source(model.answering(relation)) if chosen is None else chosen.source
-
-
-def answers_to_dict(answers: Mapping[str, AnswerChoice]) -> dict[str, Any]:
-    """A JSON-ready account of what answers each relation."""
-    return {
-        name: {"source": one.source, "lines": {source: list(line) for source, line in one.lines.items()}}
-        for name, one in answers.items()
-    }
-
-
-def _lines(value: Any) -> bool:
-    """Whether these are lines of sources."""
-    return isinstance(value, dict) and set(value) <= {COSINE, HEAD} and all(map(_line, value.values()))
-
-
-def _line(value: Any) -> bool:
-    """Whether this is a line that rises: a slope above 0, and an offset."""
-    return isinstance(value, list) and len(value) == 2 and all(map(number, value)) and value[0] > 0
-
-
-_ANSWER: Rules = {"source": among(COSINE, HEAD, MEAN), "lines": _lines}
-
-
-def read_answers(document: Mapping[str, Any], model: PairModel, path: Path) -> dict[str, AnswerChoice]:
-    """What answers each relation, as a model.json tells it; nothing where dev pairs chose nothing."""
-    found: dict[str, AnswerChoice] = {}
-    with reading(path):
-        numbers = {r.name: r for r in model.relations if r.kind != "classes"}
-        for name, entry in dict(document.get("answers") or {}).items():
-            check_keys(entry, _ANSWER, path, inside="answers")
-            answer = AnswerChoice(
-                entry["source"], {source: (line[0], line[1]) for source, line in entry["lines"].items()}
-            )
-            trained = {objective_source(o) for o in model.objectives if o.relation.name == name}
-            known = {COSINE, *trained}
-            fits = set(answer.lines) <= known and {*answer.parts(), answer.source} <= {*known, MEAN}
-            if (
-                name not in numbers
-                or not answer.parts()
-                or not fits
-                or document["source"][name] != answer.source
-            ):
-                raise ModelError(f"{path}: answers.{name} does not fit the model's objectives; {DAMAGED}")
-            found[name] = answer
-    return found
-
-
-_LAYERS: Rules = {"hidden": list_of(size, 16), "activation": among(*ACTIVATIONS), "scale": flag}
-_OBJECTIVE: Rules = {
-    "relation": lambda value: isinstance(value, dict),
-    "head": among(*HEADS, DESCRIBED),
-    "loss": among(*LOSSES),
-    "pairing": list_of(word, 16),
-    "layers": Nested(_LAYERS),
-    "floor": lambda value: number(value) and -1 <= value < 1,
-    "weight": number,
-    "allow_blind": flag,
-    "within": among("data", "batch"),
-    "map": among("identity", "affine", "clamp", "sigmoid", "tanh", "arccos"),
-    "matcher": among(*MATCHERS),
-    "options": map_of(or_null(lambda value: isinstance(value, str | bool) or number(value))),
-}
-
-
-def read_objective(entry: Any, path: Path) -> Objective:
-    """An objective as a model.json tells it."""
-    check_keys(entry, _OBJECTIVE, path, inside="objective")
-    read_relation(entry["relation"], path)
-    return objective_from_dict(entry)
-
-
-def objective_from_dict(entry: Mapping[str, Any]) -> Objective:
-    """The inverse of `objective_to_dict`."""
-    read = {
-        "relation": Relation.from_dict(entry["relation"]),
-        "pairing": tuple(entry["pairing"]),
-        "layers": Layers(**{**entry["layers"], "hidden": tuple(entry["layers"]["hidden"])}),
-    }
-    return Objective(**{**entry, **read})
-
-
-def frozen_to_dict(part: FrozenPart) -> dict[str, Any]:
-    """A JSON-ready frozen part; its tensors lie in a file of their own."""
-    names = ("modules", "pairs", "languages", "prelayer")
-    return {name: getattr(part, name) for name in names}
-
-
-_FROZEN: Rules = {
-    "modules": lambda value: size(value) and value <= 64,
-    **dict.fromkeys(("pairs", "languages"), list_of(word)),
-    "prelayer": among("", *ADAPTER_ACTIVATIONS),
-}
-_LANGUAGE_PARTS = ("identify", "language.linear", "prelayer.linear")
-
-
-def read_frozen(file: Path, document: Mapping[str, Any]) -> FrozenPart | None:
-    """The frozen part of a model.json with its tensors from `file`; None if the model has none."""
-    if "frozen" not in document:
-        return None
-    entry, path = document["frozen"], file.parent / "model.json"
-    check_keys(entry, _FROZEN, path, inside="frozen")
-    tensors = read_tensors(file) if os.path.lexists(file) else {}
-    known = {f"{part}.{name}" for part in _LANGUAGE_PARTS for name in ("weight", "bias")}
-    needed = (
-        {f"prelayer.linear.{name}" for name in ("weight", "bias")}
-        if entry.get("prelayer") and tensors
-        else set()
-    )
-    refuse_names(file, missing=needed - set(tensors), unexpected=set(tensors) - known)
-    for part in _LANGUAGE_PARTS:
-        weight, bias = (tensors.get(f"{part}.{name}") for name in ("weight", "bias"))
-        if (weight is None) != (bias is None) or (
-            weight is not None and bias is not None and (weight.dim() != 2 or bias.shape != weight.shape[:1])
-        ):
-            raise ModelError(f"{file}: the layer {part} is not whole; {DAMAGED}")
-    with reading(path):
-        pairs, languages = tuple(entry["pairs"]), tuple(entry["languages"])
-        return FrozenPart(entry["modules"], pairs, languages, entry["prelayer"], tensors)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +142,10 @@ def _run_in(jobs: Jobs, folder: Path | None, work: Path, *, resume: bool, overwr
         # A run in memory cannot be found again.
         place = RunPlace(work, resume=resume, resumable=folder is not None, stages=stages)
         former = _begin(open_encoder)
-        before = _before(jobs[-1], stages[-1], former) if context.compare else None
+        look = partial(_before, jobs[-1], stages[-1], former)
+        # An encoder that stays as it is can be asked afterwards: a run over kept vectors opens it at its end.
+        moves = any(runner_of(job.stage).moves_encoder for job in jobs)
+        before = look() if context.compare and moves else None
         model, reports = _train(jobs, stages, former, place)
         about: dict[str, Any] = {
             "recipe": recipe.model_dump(mode="json"),
@@ -152,8 +155,8 @@ def _run_in(jobs: Jobs, folder: Path | None, work: Path, *, resume: bool, overwr
             "run": own,
         }
         answerer = answerer_of(model, about, Running(precision=context.precision))
-        if before is not None:
-            about["gains"] = _gains(before, answerer, reports, context)
+        if context.compare:
+            about["gains"] = _gains(before or look(), answerer, reports, context)
         if ranks.is_first():
             if folder is not None:
                 from likewise.store import save_model

@@ -108,16 +108,20 @@ def fit(
     if finished.best_step >= 0 and settings.select:
         ranks.wait()
         load_weights(model, best_file(run, finished.best_step), finished.best_sha256)
-    report = FitReport(
-        steps=total if not finished.stopped else int(finished.history[-1]["step"]),
-        pairs=batches.rows,
-        seconds=time.monotonic() - started,
-        best_step=finished.best_step,
-        best_value=finished.best_value if finished.best_step >= 0 else None,
-        history=finished.history,
-    )
+    report = _report(finished, total, batches.rows, time.monotonic() - started)
     finish(model, run, report)
     return report
+
+
+def _report(state: RunState, total: int, rows: int, seconds: float) -> FitReport:
+    return FitReport(
+        steps=total if not state.stopped else int(state.history[-1]["step"]),
+        pairs=rows,
+        seconds=seconds,
+        best_step=state.best_step,
+        best_value=state.best_value if state.best_step >= 0 else None,
+        history=state.history,
+    )
 
 
 def check_trackers(trackers: Sequence[str]) -> None:
