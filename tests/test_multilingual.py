@@ -265,6 +265,10 @@ def test_multilingual_model_loads_anywhere_and_answers_on_the_scale(world):
     scores = again.score(pairs)["similarity"]
     np.testing.assert_allclose(scores, predictor.score(pairs)["similarity"], rtol=1e-4, atol=1e-4)
     assert scores[0] == scores.max()
+    rated = likewise.data.load_records(world / "rated.csv", relations=[likewise.Relation("similarity", hi=5)])
+    said = again.score([r.texts for r in rated])["similarity"]
+    # Dev puts answers where ratings lie, whatever the loss did to the cosine's level.
+    assert said.mean() == pytest.approx(np.mean([r.values["similarity"] for r in rated]), abs=0.4)
     assert ((scores >= 0) & (scores <= 5)).all()
     modules = json.loads((world / "model" / "modules.json").read_text())
     assert [m["type"].rpartition(".")[2] for m in modules] == ["Transformer", "Pooling", "Dense", "Dense"]

@@ -1,0 +1,127 @@
+"""What training keeps, and what answers afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tabling.common import markdown, read, spread
+
+_FORMS = ("as shipped", "step 0 left out")
+_COLUMNS = {
+    "relatedness spearman": "relatedness, Spearman ×100",
+    "relatedness mae": "relatedness, mean absolute error",
+    "entailment accuracy": "entailment, accuracy in %",
+}
+_ACTIVITY = {
+    "HAP similarity": "similarity",
+    "HAP relatedness": "relatedness",
+    "HAP motivational alignment": "motivational alignment",
+    "HAP perceived actor congruence": "perceived actor congruence",
+}
+
+
+def draws() -> str:
+    """300 rated pairs: the untouched encoder and what answers after training, draw by draw."""
+    rows = []
+    found = read("kept-draws")["draws"]
+    for one in found:
+        shipped, left_out = (one[form] for form in _FORMS)
+        start = shipped["head"] is None
+        rows.append(
+            [
+                str(one["draw"]),
+                _number(one["raw"]),
+                f"{_number(shipped['answer'])}{' (the start was kept)' if start else ''}",
+                _number(left_out["answer"]),
+                _number(left_out["head"]),
+                f"{left_out['mean_answer']:.2f} / {left_out['mean_rating']:.2f}",
+            ]
+        )
+    mean = [
+        _mean(one["raw"] for one in found),
+        _mean(one["as shipped"]["answer"] for one in found),
+        *(_mean(one["step 0 left out"][key] for one in found) for key in ("answer", "head")),
+    ]
+    rows.append(["**mean**", *(f"**{value:.2f}**" for value in mean), ""])
+    header = ["draw", "untouched encoder", "answer", "answer, start not a candidate"]
+    return markdown([*header, "head alone, start not a candidate", "mean answer / mean rating"], rows)
+
+
+def full() -> str:
+    """Regression on all clean rows: the recipe's head and the paper's, with and without the start."""
+    rows = [["no training: raw cosine", "**78.88**", "–", "–", "–"]]
+    for name, title in (("kept-regression", "STS-B + SICK"), ("kept-table3", "NLI, then STS-B + SICK")):
+        for setting in read(name)["settings"]:
+            dev = ", ".join(f"{100 * value:.2f}" for value in setting["dev"])
+            rows.append(
+                [
+                    f"{title}: {setting['setting'].replace('step 0 left out', 'start not a candidate')}",
+                    f"**{spread(setting, 'answer average')}**",
+                    spread(setting, "average"),
+                    spread(setting, "head average"),
+                    dev,
+                ]
+            )
+    return markdown(["setting", "answer, sts7", "cosine, sts7", "head, sts7", "dev, seed by seed"], rows)
+
+
+def nli() -> str:
+    """What the head of the NLI stage sees."""
+    rows = []
+    names = ("SNLI test accuracy", "MNLI matched accuracy")
+    for setting in read("kept-nli")["settings"]:
+        rows.append(
+            [
+                setting["setting"],
+                spread(setting, "average"),
+                spread(setting, "head average"),
+                *(spread(setting, name) for name in names),
+                f"{100 * _mean(setting['dev']):.2f}",
+            ]
+        )
+    header = ["head", "cosine, sts7", "head, sts7", *names, "dev: cosine on STS-B and SICK"]
+    return markdown(header, rows)
+
+
+def activity() -> str:
+    """Which source answers four relations, against each source alone."""
+    [setting] = read("kept-activity")["settings"]
+    rows = []
+    for prefix, title in (
+        ("", "the cosine"),
+        ("head ", "the heads"),
+        ("mean ", "the mean of both"),
+        ("answer ", "**what dev chose, which answers**"),
+    ):
+        values = [setting["mean"][prefix + name] for name in _ACTIVITY]
+        rows.append([title, *(_correlation(value) for value in values), _correlation(_mean(values))])
+    return markdown(["answered by", *_ACTIVITY.values(), "mean"], rows)
+
+
+def answers() -> str:
+    """`evaluate` beside `score`, and what costs nothing."""
+    numbers = read("answers")["numbers"]
+    rows = []
+    for way, found in numbers.items():
+        title = f"`{way}`" if way.startswith("evaluate") else way
+        rows.append([title, *(_shown(found[name], name) for name in _COLUMNS)])
+    return markdown(["", *_COLUMNS.values()], rows)
+
+
+def _shown(value: float | None, name: str) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if name.endswith("mae") else f"{value:.1f}"
+
+
+def _correlation(value: float) -> str:
+    return f"{value / 100:.3f}".replace("0.", ".", 1)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _mean(values: Any) -> float:
+    found = list(values)
+    return sum(found) / len(found)
