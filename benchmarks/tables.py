@@ -55,6 +55,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "kept-draws": kept.draws,
     "kept-full": kept.full,
     "kept-nli": kept.nli,
+    "selection": kept.selection,
     "injected-checkpoints": phrases.injected_checkpoints,
     "injected-noise": phrases.injected_noise,
     "two-towers": phrases.two_towers,

@@ -20,9 +20,9 @@ def alignment() -> str:
             chunks = "token f1" in ways["ours"]
             numbers = [f"{100 * ways[way]['f1']:.1f}" for way in ("ours", "best cosines", "overlap")]
             tokens = f"{100 * ways['ours']['token f1']:.1f}" if chunks else ""
-            rows.append(
-                [encoder, label, "chunks" if chunks else "words", f"**{numbers[0]}**", *numbers[1:], tokens]
-            )
+            best = max(numbers, key=float)
+            shown = [f"**{number}**" if number == best else number for number in numbers]
+            rows.append([encoder, label, "chunks" if chunks else "words", *shown, tokens])
     return markdown(
         ["encoder", "data", "links of", "ours", "best cosines", "overlap", "ours, words of chunks"], rows
     )

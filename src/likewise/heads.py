@@ -13,6 +13,7 @@ learning rate suits every encoder, whatever the length of its vectors.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -155,7 +156,17 @@ class ScalarHead(Head):
     def __init__(self, features: int, *, outputs: int = 1, layers: Layers = PLAIN) -> None:
         super().__init__()
         self.linear = layers.linear
+        self.single = not layers.hidden  # one layer, no hidden ones
         self.layers = layers.build(features, 1)
+
+    def begin_on_line(self, column: int, slope: float, offset: float) -> None:
+        """Let a linear head begin as a line over one column of its features, all others weighing nothing."""
+        [last] = [layer for layer in self.layers.modules() if isinstance(layer, nn.Linear)]
+        units = [layer.spread[column] for layer in self.layers.modules() if isinstance(layer, UnitSpread)]
+        with torch.no_grad():
+            last.weight.zero_()
+            last.weight[0, column] = slope * math.prod(float(unit) for unit in units)
+            last.bias.fill_(offset)
 
     def forward(self, features: Tensor) -> Tensor:
         """Predicted numbers, B."""

@@ -12,7 +12,14 @@ import torch
 import likewise
 from likewise.data import load_records
 from likewise.encoders.sentence import load_encoder
-from likewise.methods.pairs import PairModel
+from likewise.heads import Layers
+from likewise.kinds.base import DevSet
+from likewise.kinds.devscore import Measured, measured_parts, set_numbers
+from likewise.kinds.pair_steps import pair_batches
+from likewise.methods.pairs import Objective, PairModel
+from likewise.predict.pairs import Predictor
+from likewise.records import Record, Relation
+from likewise.training.sampler import Share
 from likewise.training.settings import FitSettings
 from tests.training.test_training_fit import ONE, SIMILARITY, TOPIC, fit_pairs, weights
 
@@ -131,3 +138,36 @@ def test_a_training_that_gains_says_so_with_an_interval(tiny_encoder, tmp_path):
     )
     assert "% interval +" in told[-1]
     assert told[-1].endswith(": better")
+
+
+def test_a_head_that_sees_the_cosine_begins_as_the_line_from_cosine_to_rating(tiny_encoder, records):
+    """Before its first step it ranks as the encoder does, and answers where people rated."""
+    pairing = ("absdiff", "cosine")
+    one = Objective(SIMILARITY, "scalar", "mse", pairing=pairing, layers=Layers(scale=True))
+    torch.manual_seed(0)
+    model = PairModel(load_encoder(tiny_encoder, device="cpu"), [one])
+    pair_batches(model, records, SETTINGS, Share(0, 1, True))
+    ready = Predictor(model)
+    rows = [record.texts for record in records]
+    cosine = ready.embedding().cosines(rows)
+    rated = np.array([record.values["similarity"] for record in records], dtype=float)
+    slope, offset = np.polyfit(cosine, rated, 1)
+    said = ready.said(rows, "similarity")["head"]
+    assert np.allclose(said, slope * cosine + offset, atol=1e-3)
+    assert np.ptp(said) > 0
+
+
+def test_a_small_dev_set_does_not_count_beside_a_larger_one():
+    """Ten rows would weigh as much as three hundred, and say next to nothing."""
+    small = DevSet("small", rows_rated([0, 1, 2] * 3))
+    large = DevSet("large", rows_rated([0, 1, 2] * 12))
+    one = Measured(Relation("r", lo=0, hi=2), "spearman")
+    assert [part.name for part in measured_parts(one, [small, large])] == ["large"]
+    assert measured_parts(one, [small, large])[0].places == list(range(9, 45))
+    assert [part.name for part in measured_parts(one, [small])] == ["small"]
+    wrong = np.concatenate([np.arange(9.0), [record.values["r"] for record in large.records]])
+    assert set_numbers([small, large], {one: wrong}) == {"spearman r large": pytest.approx(1.0)}
+
+
+def rows_rated(values):
+    return [Record((f"a {n}", f"b {n}"), {"r": value}) for n, value in enumerate(values)]

@@ -20,7 +20,7 @@ from likewise.errors import EvaluationError
 from likewise.evaluation.differences import difference_and_error
 from likewise.evaluation.metrics import get_metric
 from likewise.kinds.base import DevSet
-from likewise.kinds.devscore import Measured, comparable, number_of, tells_models_apart
+from likewise.kinds.devscore import Measured, comparable, measured_parts, number_of
 from likewise.methods.pairs import AnswerChoice
 from likewise.predict.pairs import Predictor
 from likewise.records import Relation, Value
@@ -101,16 +101,11 @@ class _Rated:
     @classmethod
     def of(cls, one: Measured, sets: Sequence[DevSet]) -> _Rated:
         found = cls(one, [], [], [], [])
-        start = 0
-        for entry in sets:
-            values = [record.values.get(one.relation.name) for record in entry.records]
-            seen = [row for row, value in enumerate(values) if value is not None]
-            if tells_models_apart(one.metric, [values[row] for row in seen]):
-                found.places.extend(start + row for row in seen)
-                found.gold.extend(values[row] for row in seen)
-                found.texts.extend(entry.records[row].texts for row in seen)
-                found.sets.extend([entry.name] * len(seen))
-            start += len(entry.records)
+        for part in measured_parts(one, sets):
+            found.places.extend(part.places)
+            found.gold.extend(part.gold)
+            found.texts.extend(part.texts)
+            found.sets.extend([part.name] * len(part.places))
         return found
 
     def measure(self, values: Numbers) -> float:

@@ -74,6 +74,10 @@ class Job(Generic[S]):
         )
 
 
+# A dev set with fewer rated rows does not count where another has as many.
+FEWEST_BESIDE_OTHERS = 30
+
+
 @dataclass(frozen=True, slots=True)
 class DevSet:
     """A named list of rated pairs or labelled texts."""
@@ -98,7 +102,12 @@ class StageData:
 
     def dev_sizes(self) -> str:
         """Dev sets and how many rows each has, in words."""
-        return ", ".join(f"{entry.name} {len(entry.records):,}" for entry in self.dev)
+        large = any(len(entry.records) >= FEWEST_BESIDE_OTHERS for entry in self.dev)
+        return ", ".join(
+            f"{entry.name} {len(entry.records):,}"
+            + (" (too few to count)" if large and len(entry.records) < FEWEST_BESIDE_OTHERS else "")
+            for entry in self.dev
+        )
 
 
 @dataclass

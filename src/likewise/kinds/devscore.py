@@ -16,7 +16,7 @@ import numpy as np
 from likewise.answering import Answering, Numbers
 from likewise.errors import DataError, EvaluationError, Problem
 from likewise.evaluation.metrics import compute, get_metric
-from likewise.kinds.base import DevSet
+from likewise.kinds.base import FEWEST_BESIDE_OTHERS, DevSet
 from likewise.records import Relation, nearest_labels
 from likewise.wording import WORST
 
@@ -84,20 +84,41 @@ def rates_another(relation: Relation, sets: Sequence[DevSet]) -> bool:
     return relation.kind == "ordered" and bool(given) and not any(isinstance(value, str) for value in given)
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rows of one dev set that rate a relation: their places among the rows of all sets, their values."""
+
+    name: str
+    places: list[int]
+    gold: list[Any]
+    texts: list[tuple[str, ...]]
+
+
+def measured_parts(one: Measured, sets: Sequence[DevSet]) -> list[Part]:
+    """The dev sets that a relation is measured on.
+
+    A small set does not count beside a larger one: its number is mostly chance, and would weigh as much.
+    """
+    found, start = [], 0
+    for entry in sets:
+        values = [record.values.get(one.relation.name) for record in entry.records]
+        seen = [row for row, value in enumerate(values) if value is not None]
+        gold = [values[row] for row in seen]
+        if tells_models_apart(one.metric, gold):
+            texts = [entry.records[row].texts for row in seen]
+            found.append(Part(entry.name, [start + row for row in seen], gold, texts))
+        start += len(entry.records)
+    large = [part for part in found if len(part.places) >= FEWEST_BESIDE_OTHERS]
+    return large or found
+
+
 def set_numbers(sets: Sequence[DevSet], answers: Mapping[Measured, Numbers | list[str]]) -> dict[str, float]:
     """Each relation's number on each dev set, where it has one; answers are of all sets' rows in order."""
     numbers: dict[str, float] = {}
-    start = 0
-    for entry in sets:
-        for one, values in answers.items():
-            gold = [record.values.get(one.relation.name) for record in entry.records]
-            seen = [row for row, value in enumerate(gold) if value is not None]
-            if not tells_models_apart(one.metric, [gold[row] for row in seen]):
-                continue
-            said = [values[start + row] for row in seen]
-            name = f"{one.metric} {one.relation.name} {entry.name}"
-            numbers[name] = number_of(one, [gold[row] for row in seen], said)
-        start += len(entry.records)
+    for one, values in answers.items():
+        for part in measured_parts(one, sets):
+            said = [values[place] for place in part.places]
+            numbers[f"{one.metric} {one.relation.name} {part.name}"] = number_of(one, part.gold, said)
     return numbers
 
 

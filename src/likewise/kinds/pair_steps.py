@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from likewise import ranks
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.vectors import encode_texts
 from likewise.errors import DataError, Problem, UsageError
+from likewise.heads import ScalarHead
 from likewise.kinds.chunks import Anchors, DistinctTexts
 from likewise.methods.described import DESCRIBED
 from likewise.methods.pairs import Objective, PairModel
@@ -28,6 +30,8 @@ from likewise.training.settings import FitSettings
 PairItem = tuple[int, tuple[str, ...], bool]
 # Heads that scale measure their features on about so many pairs.
 _MEASURED_PAIRS = 1000
+# With fewer rated pairs a line from cosine to rating says nothing.
+_FEWEST_FOR_A_LINE = 3
 
 
 class RatedPairs:
@@ -201,4 +205,27 @@ def _scale_features(model: PairModel, rated: RatedPairs, features: TextFeatures)
     vectors = encode_texts(model.encoder, [text for pair in pairs for text in pair], features=features)
     u, v = (torch.from_numpy(vectors[side::2]) for side in (0, 1))
     for key, layer in waiting.items():
-        layer.measure(ranks.from_first(model.pairings[key].split(u, v)))
+        parts = ranks.from_first(model.pairings[key].split(u, v))
+        layer.measure(parts)
+        _begin_at_cosine(model, key, parts, {name: table[::every] for name, table in rated.targets.items()})
+
+
+def _begin_at_cosine(
+    model: PairModel, key: str, parts: Sequence[Tensor], targets: Mapping[str, NDArray[np.float64]]
+) -> None:
+    """Let a linear head of one number that sees the cosine begin as the line from cosine to rating.
+
+    It then ranks as the encoder does before training, and has only to learn what the cosine leaves out.
+    """
+    head, names = model.heads[key], model.pairings[key].parts
+    if not (isinstance(head, ScalarHead) and head.single and "cosine" in names):
+        return
+    place = names.index("cosine")
+    cosine = parts[place][:, 0].double().numpy()
+    rating = next(targets[o.target_key] for o in model.objectives if o.head_key == key)[:, 0]
+    seen = ~np.isnan(rating)
+    if seen.sum() < _FEWEST_FOR_A_LINE or np.ptp(cosine[seen]) == 0:
+        return
+    slope, offset = np.polyfit(cosine[seen], rating[seen], 1)
+    column = sum(part.shape[1] for part in parts[:place])
+    head.begin_on_line(column, float(slope), float(offset))

@@ -156,7 +156,7 @@ def _run_in(jobs: Jobs, folder: Path | None, work: Path, *, resume: bool, overwr
         }
         answerer = answerer_of(model, about, Running(precision=context.precision))
         if context.compare:
-            about["gains"] = _gains(before or look(), answerer, reports, context)
+            about["gains"] = _gains(before or look(), answerer, about, context)
         if ranks.is_first():
             if folder is not None:
                 from likewise.store import save_model
@@ -185,16 +185,23 @@ def _untrained(job: Job[Any], data: StageData, former: Carried) -> Answerer | No
 
 
 def _gains(
-    before: Before, answerer: Answerer, reports: Sequence[Mapping[str, Any]], context: RunContext
+    before: Before, answerer: Answerer, about: Mapping[str, Any], context: RunContext
 ) -> list[dict[str, Any]]:
     """Compare the trained model with what there was before, and say it."""
+    reports = about["stages"]
     kept_start = all(report["best_value"] is not None and report["best_step"] == 0 for report in reports)
-    gains = before.gains(answerer, kept_start=kept_start)
+    gains = before.gains(answerer, kept_start=kept_start, looks=_looks(about))
     if not gains:
         context.tell("no dev rows were rated, so the model was not compared with the encoder before training")
     for gain in gains:
         context.tell(gain.sentence())
     return [gain.to_dict() for gain in gains]
+
+
+def _looks(about: Mapping[str, Any]) -> int:
+    """How many models dev chose among, in all stages that keep the best one."""
+    stages = zip(about["recipe"]["stage"], about["stages"], strict=True)
+    return max(1, sum(len(report["history"]) for stage, report in stages if stage.get("select", True)))
 
 
 def _mark(jobs: Jobs, stages: Sequence[StageData]) -> RunMark:
