@@ -2,8 +2,8 @@
 
     python benchmarks/selection.py --output benchmarks/results/selection.json
 
-The model before training and the model of every evaluation step are equally good in truth (correlation .8 with
-the ratings); the best on dev is kept and compared with the first on the same rows. `drift`: errors move away
+The model before training and the model of every evaluation step are equally good in truth (correlation .8
+with the ratings); the best on dev is kept and compared with the first on the same rows. `drift`: errors move away
 from the first model's step by step. `scatter`: each step's errors are a draw of their own around them. Once
 with a plain 95 % interval, once with the interval that `likewise train` prints, widened for the choice.
 """
@@ -61,7 +61,8 @@ def main() -> None:
         rng = np.random.default_rng([7, number])
         said = np.array([called_better(kind, rows, steps, rng) for _ in range(options.simulations)])
         plain, widened = (round(100 * float(share), 2) for share in said.mean(axis=0))
-        cells.append({"steps differ by": kind, "rows": rows, "steps": steps, "plain": plain, "widened": widened})
+        shares = {"plain": plain, "widened": widened}
+        cells.append({"steps differ by": kind, "rows": rows, "steps": steps, **shares})
         print(cells[-1], flush=True)
     if options.output:
         made = {"commit": commit(), "versions": versions()}

@@ -111,7 +111,7 @@ def activity() -> str:
 
 
 def selection() -> str:
-    """How often a training that changes nothing is called better, by a plain interval and by the widened one."""
+    """How often a training that changes nothing is called better."""
     cells = read("selection")["cells"]
     rows = [
         [

@@ -125,7 +125,7 @@ def _masked(text: str) -> str:
 
 
 def _without_measured(document: dict[str, Any]) -> dict[str, Any]:
-    """A model.json without what was measured on dev: the lines to the scale and the gains, but for their form."""
+    """A model.json without what was measured on dev: the lines to the scale and the gains."""
 
     def masked(value: Any) -> Any:
         if isinstance(value, dict):

@@ -22,6 +22,7 @@ from likewise.disk import own_turn
 from likewise.errors import EvaluationError
 from likewise.experiments.cellfiles import DamagedCellError, read_cell, write_cell
 from likewise.experiments.schema import Added
+from likewise.kinds.base import RULES
 from likewise.schema.recipe import parse_recipe
 from likewise.wording import listed, quoted
 
@@ -68,9 +69,9 @@ class Cell:
 
         A default that a later version changes is another recipe, and a file with other rows is other data.
         Experiments that share a folder share the cells that are the same training, whatever they call it.
-        Cells of earlier forms (v1 to v3) were selected by other rules: they are not looked for.
+        Cells of earlier rules are not looked for.
         """
-        return f"v4-{self._stem}-{content_key(self._told(), length=12)}-s{self.seed}"
+        return f"v{RULES}-{self._stem}-{content_key(self._told(), length=12)}-s{self.seed}"
 
     @property
     def own_key(self) -> str:

@@ -30,7 +30,7 @@ from likewise.disk import (
     to_json,
 )
 from likewise.errors import LikewiseError, UsageError
-from likewise.kinds.base import Job, StageData
+from likewise.kinds.base import RULES, Job, StageData
 from likewise.outputs import (
     RUN_MARK,
     check_beside_inputs,
@@ -85,7 +85,7 @@ def _begins_with(recipe: Recipe, number: int, beside: Sequence[object]) -> str:
     # With defaults: one that a later version changes makes another stage.
     document = recipe.model_dump(mode="json", exclude={"name", "description", "evaluation"})
     document["stage"] = document["stage"][: number + 1]
-    return content_key(document, *beside, length=16)
+    return content_key(document, *beside, RULES, length=16)
 
 
 def run_folder(output: Path) -> Path:
