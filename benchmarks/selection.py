@@ -3,9 +3,9 @@
     python benchmarks/selection.py --output benchmarks/results/selection.json
 
 The model before training and the model of every evaluation step are equally good in truth (correlation .8
-with the ratings); the best on dev is kept and compared with the first on the same rows. `drift`: errors move away
-from the first model's step by step. `scatter`: each step's errors are a draw of their own around them. Once
-with a plain 95 % interval, once with the interval that `likewise train` prints, widened for the choice.
+with the ratings). The best on dev is kept and compared with the first on the same rows. `drift`: errors move
+away from the first model's step by step. `scatter`: each step's errors are a draw of their own around them.
+Once with a plain 95 % interval, once with the one that `likewise train` prints, widened for the choice.
 """
 
 from __future__ import annotations
