@@ -91,7 +91,9 @@ def updates() -> str:
                 ]
             )
     header = ["scenario", "update", "change on the old tasks", "accuracy on the new task"]
-    return markdown([*header, "difference from cold", "steps, of those of cold", "time, of that of cold"], rows)
+    return markdown(
+        [*header, "difference from cold", "steps, of those of cold", "time, of that of cold"], rows
+    )
 
 
 def affinity(name: str) -> str:

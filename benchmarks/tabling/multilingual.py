@@ -44,7 +44,9 @@ def language_probes(name: str) -> str:
     nearest = [f"{probes[view]['nearest']:.1f}" for view in views]
     rows.append(["nearest vector of another sentence has the same language, %", *nearest, chance])
     spread = {entry["view"]: entry for entry in result["spread"]}
-    rows.append(["standard deviation of the cosine", *(f"{spread[view]['deviation']:.2f}" for view in views), "–"])
+    rows.append(
+        ["standard deviation of the cosine", *(f"{spread[view]['deviation']:.2f}" for view in views), "–"]
+    )
     return markdown(["measure", "frozen encoder", "model", "goal"], rows)
 
 
@@ -156,5 +158,7 @@ def language_means() -> str:
     for label, pairs in groups.items():
         means = [sum(result["pairs"][pair][key] for pair in pairs) / len(pairs) for key in keys]
         rows.append([label, *(f"{100 * value:.2f}" for value in means)])
-    header = [f"{metric.capitalize()}, {shown}" for metric in ("pearson", "spearman") for shown in (COSINE, ways[1])]
+    header = [
+        f"{metric.capitalize()}, {shown}" for metric in ("pearson", "spearman") for shown in (COSINE, ways[1])
+    ]
     return markdown(["language pairs", *header], rows)
