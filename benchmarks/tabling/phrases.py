@@ -279,7 +279,9 @@ def injected_checkpoints() -> str:
         for setting in result["settings"]:
             name = setting["setting"]
             cells = [_with_gain(result, name, column) for column in ("MRPC", "STS-B")]
-            held = "–" if name == result["baseline"] else _held_out(injected, encoder, name.rpartition(" ")[2])
+            held = (
+                "–" if name == result["baseline"] else _held_out(injected, encoder, name.rpartition(" ")[2])
+            )
             rows.append([encoder, _shown(name), held, *cells])
     header = ["encoder", "injection", "held-out phrases, accuracy in %", "MRPC, 1k pairs", "STS-B, 1k pairs"]
     return markdown(header, rows)
