@@ -23,7 +23,7 @@ def tests(name: str) -> str:
         ]
         for c in result["comparisons"]
     ]
-    header = ["start", f"{result['baseline']} minus", "relation", "difference", "95 % interval", "Hedges g"]
+    header = ["encoder", f"{result['baseline']} minus", "relation", "difference", "95 % interval", "Hedges g"]
     return markdown([*header, "p (Holm)"], rows)
 
 
@@ -42,7 +42,7 @@ def advice(name: str) -> str:
         [a["start"] or "–", a["column"], f"**{a['choice']}**", f"{a['difference']:+.2f}", a["reason"]]
         for a in read(name)["advice"]
     ]
-    return markdown(["start", "relation", "choose", "joint − single", "because"], rows)
+    return markdown(["encoder", "relation", "choose", "joint − single", "because"], rows)
 
 
 def relations() -> str:
@@ -70,32 +70,35 @@ def relations() -> str:
     return markdown([*header, "best in Zhang, Wilson & Mihalcea 2018", "seeds"], rows)
 
 
-DESCRIBED = (
-    "raw cosine",
-    "nearest known, chosen on dev",
-    "zero",
-    "zero, another question",
-    "hot",
-    "hot, 10% rehearsed",
-    "own head",
-    "supervised, described",
-    "supervised, own heads",
-)
+# Settings as the results name them, and as the table does.
+DESCRIBED = {
+    "raw cosine": "no training: raw cosine",
+    "nearest known, chosen on dev": "the nearest known relation, chosen on dev",
+    "zero": "zero update",
+    "zero, another question": "zero update, unrelated question",
+    "hot": "hot update",
+    "hot, 10% rehearsed": "hot update, 10% rehearsed",
+    "own head": "a head of its own, 50 pairs",
+    "supervised, described": "all training pairs, described head",
+    "supervised, own heads": "all training pairs, a head per relation",
+}
+LEFT_OUT = {"pac": "perceived actor congruence", "ma": "motivational alignment"}
 
 
 def described() -> str:
     """A relation that was left out, then described: Spearman on it, and on the others after the update."""
     left_out = read("relations-described")["encoders"]["minilm"]["left_out"]
     rows = []
-    for name in DESCRIBED:
-        row = [name]
+    for name, shown in DESCRIBED.items():
+        row = [shown]
         for about in left_out.values():
             found = about["settings"][name]
             spread = "" if found["interval"] is None else f" ± {(found['interval'][1] - found['mean']):.3f}"
             kept = about["known"].get({"zero": "known"}.get(name, name))
             row += [f"{found['mean']:.3f}{spread}".replace("0.", "."), "" if kept is None else known(kept)]
         rows.append(row)
-    return markdown(["", *(part for name in left_out for part in (f"{name} left out", "the others"))], rows)
+    header = [part for name in left_out for part in (f"{LEFT_OUT[name]} left out", "the other three")]
+    return markdown(["answered by", *header], rows)
 
 
 def known(values: dict[str, float]) -> str:
