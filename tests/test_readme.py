@@ -23,7 +23,7 @@ NUMBER = re.compile(r"\d+\.\d+")
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory, tiny_encoder) -> Path:
-    """What a reader has after `make demo`: the samples, and a demo-model, here a tiny one of a single step."""
+    """What a reader has after `make demo`: the samples, and a demo-model, here a tiny one of one step."""
     import likewise
 
     folder = tmp_path_factory.mktemp("clone")
