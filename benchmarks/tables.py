@@ -111,7 +111,8 @@ def pages() -> list[Path]:
 def reporting_pages() -> list[Path]:
     """The pages that report results: every decimal number there says where it comes from."""
     docs = ROOT / "docs"
-    return [ROOT / "README.md", docs / "evaluation.md", *sorted((docs / "methods").glob("*.md"))]
+    single = [ROOT / "README.md", docs / "evaluation.md", docs / "results.md"]
+    return [*single, *sorted((docs / "methods").glob("*.md"))]
 
 
 def updated(page: str) -> str:
