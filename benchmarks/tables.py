@@ -101,7 +101,7 @@ FAMILIES: dict[str, Callable[[str], str]] = {
 
 @cache
 def make(name: str) -> str:
-    """A table by its marker: a name in TABLES, or a name in FAMILIES with its argument, `experiment:RESULT`."""
+    """A table by its marker: a name in TABLES, or one in FAMILIES with an argument (`experiment:RESULT`)."""
     kind, _, argument = name.partition(":")
     return FAMILIES[kind](argument) if argument else TABLES[name]()
 

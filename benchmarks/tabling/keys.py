@@ -45,7 +45,7 @@ _LINKED: dict[Any, tuple[str, str, str]] = {
     Word2VecSpec: ("table", "tables", "encoder"),
     RelationSpec: ("table", "tables", "relation"),
     EvaluationSpec: ("table", "tables", "evaluation"),
-    Stage: ("table", "tables", "stage"),
+    Stage: ("table", "tables", "stages"),
     DataSpec: ("entry", "entries", "data-and-dev-entries"),
     ObjectiveSpec: ("table", "tables", "objective"),
     ParallelSpec: ("entry", "entries", "kind-parallel"),

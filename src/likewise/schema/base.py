@@ -481,7 +481,7 @@ def nothing_rated(table: OwnTable) -> Problem:
         )
     found = f"has the columns {', '.join(columns)} besides its texts, but none looks like a rating"
     declared = relation_option(columns[0], "classes")
-    return Problem(table.name, found, f"declare the column to learn, as labels for example by {declared}")
+    return Problem(table.name, found, f"declare the one to learn, for example as labels with {declared}")
 
 
 def several_rated(table: OwnTable) -> Problem:
