@@ -509,7 +509,7 @@ def test_own_paraphrases_take_the_place_of_a_shipped_recipe_s(tiny_encoder, tmp_
         weights.append(model.model.encoder.state_dict())
     assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
     [report], about = model.about["stages"], model.about["recipe"]
-    assert about["description"].startswith("Phrase alignments of table ")
+    assert about["description"].startswith("Phrase injection with the pairs of table ")
     assert about["stage"][0]["evaluate_every"] is None
     assert len(report["history"]) >= 1
 

@@ -84,7 +84,7 @@ class Stage(Part):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **rest: Any) -> None:
-        """Keep the description of a key that a kind gives another default, and nothing else."""
+        """Copy the description of a key that a subclass defines again without one."""
         super().__pydantic_init_subclass__(**rest)
         for name, field in cls.model_fields.items():
             if field.description is None:

@@ -160,6 +160,6 @@ class InjectStage(OptimisedStage, FilteredStage):
         # Once an epoch: a small table has too few steps for the recipe's interval.
         changed["evaluate_every"] = None
         rated = ", ".join(relation.name for relation in table.relations)
-        told = (f"every pair of {table.name} counts as a paraphrase; {rated} is not read",) if rated else ()
+        note = f"every pair of {table.name} counts as a paraphrase; ratings of {rated} are not read"
         said = f"Phrase injection with the pairs of {table.name} into an encoder whose size stays the same"
-        return Adopted(changed, {}, told, said)
+        return Adopted(changed, {}, (note,) if rated else (), said)

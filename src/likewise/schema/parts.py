@@ -102,8 +102,8 @@ class EncoderSpec(Part):
     kind: Literal["pretrained", "bilstm", "lstm", "average", "vectors"] = Field(
         default="pretrained",
         description=(
-            "A pretrained checkpoint; word vectors under a BiLSTM with max pooling, under an LSTM whose last "
-            "state is used, or averaged; or finished vectors of texts."
+            "Pretrained checkpoint, BiLSTM with max pooling over word vectors, last state of an LSTM over "
+            "them, average of them, or finished vectors of texts."
         ),
     )
     name: str = Field(
