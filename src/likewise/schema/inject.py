@@ -71,8 +71,8 @@ class InjectStage(OptimisedStage, FilteredStage):
         default=10.0,
         ge=0,
         description=(
-            "With `two_tower`, weight of a loss that keeps the cosines of texts that are not paraphrases "
-            "where they were."
+            "With `two_tower`, weight of a loss that keeps the cosines of texts that are not paraphrases as "
+            "they were before."
         ),
     )
     negatives: Literal["uniform", "near"] = Field(

@@ -98,7 +98,7 @@ class ObjectiveSpec(Part):
     )
     matcher: Literal["concat-mlp", "bilinear", "dot", "cosine", "interaction", "concat-linear"] = Field(
         default="concat-mlp",
-        description="How a `described` head compares a pair with a description, for all such objectives.",
+        description="How a `described` head compares a pair with a description.",
     )
 
     @field_validator("hidden", mode="before")
