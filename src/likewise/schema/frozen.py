@@ -132,7 +132,7 @@ class ParallelStage(VectorStage):
     )
     prelayer: Literal["relu", "gelu", "silu", "tanh"] | None = Field(
         default=None,
-        description="Activation of an extra layer before the meaning and the language layer; none by default.",
+        description="Activation of an extra layer before the meaning and language layers; none by default.",
     )
     reversible: bool = Field(
         default=False,
