@@ -381,7 +381,7 @@ def test_hot_update_learns_the_relation_and_says_what_the_old_ones_lost(study, h
     arguments = ("--rehearse", rehearse, "--output", "new", "--json", "--epochs", 10)
     code, said = here("update", "model", "new.csv", *NOUN, "0..1", *arguments)
     assert code == 0, said
-    assert f"54 rows of noun, {80 if rehearse else 0} rehearsed" in said
+    assert f"training on 54 rows of noun and {80 if rehearse else 0} rehearsed rows" in said
     report, _ = json.JSONDecoder().raw_decode(said[said.index("{\n") :])
     assert set(report["before"]) == set(report["after"])
     for number in ("spearman alike dev.csv", "spearman apart dev.csv", "spearman noun split-off dev"):
@@ -482,7 +482,7 @@ def models(tmp_path_factory, tiny_encoder):
         (("raw", *NOUN, "0..1", "--mode", "zero"), "there is nothing to update"),
         (
             ("model", "--task", "alike", "--describe", "x", "--scale", "0..1", "--mode", "zero"),
-            "the model answers 'alike' already; choose another --task NAME",
+            "the model already answers 'alike'. Choose another --task NAME.",
         ),
         (("model", "new.csv", "--task", "noun", "--scale", "0..1"), 'what noun asks: --describe "'),
         (("model", "--task", "noun", "--describe", " ", "--scale", "0..1", "--mode", "zero"), "--describe"),
@@ -503,7 +503,10 @@ def models(tmp_path_factory, tiny_encoder):
         (("model", "nothing.csv", *NOUN, "0..1"), "nothing.csv"),
         (("model", "few.csv", *NOUN, "0..1"), "5 rated pairs are too few"),
         (("model", "absent.csv", *NOUN, "0..1"), "absent.csv"),
-        (("model", "other.csv", *NOUN, "0..1"), "rates none of noun; it has text_a, text_b, alike, apart"),
+        (
+            ("model", "other.csv", *NOUN, "0..1"),
+            "no ratings of noun; its columns are text_a, text_b, alike, apart",
+        ),
         (("model", "new.csv", *NOUN, "3..4"), "outside 3 to 4"),
         (("model", "new.csv", *NOUN, "0..1", "--labels", "a, b"), "answers pairs: describe the relation"),
         (("model", "new.csv", *NOUN, "0..1", "--freeze", "roof"), "freeze 'roof' matches no parameter"),

@@ -348,8 +348,9 @@ def test_rows_without_a_label_count_nowhere(tiny_encoder, tmp_path):
         device="cpu",
         tell=told.append,
     )
-    assert "  56 rows without same left out" in told
-    assert any(": 58 pairs read as one input, dev split-off dev 6" in line for line in told)
+    assert "  left out 56 rows without a value for same" in told
+    plan = ": 58 pairs, each read as one input; dev set: split-off dev (6 rows)"
+    assert any(line.endswith(plan) for line in told)
     assert model.about["stages"][0]["pairs"] == 58
     [stage] = make_recipe("finetune", data=str(tmp_path / "pairs.csv"), relations="same:classes")[0].stage
     assert stage.epochs == 20
@@ -367,8 +368,9 @@ def test_a_dev_that_tells_nothing_does_not_end_a_run_that_keeps_the_last_step(ti
     options = {"encoder": tiny_encoder, "device": "cpu", "data": rare_positives(tmp_path)}
     told: list[str] = []
     likewise.train("finetune", overrides={"stage.0.max_steps": 1}, tell=told.append, **options)
-    assert any("is not measured: too few values of same, or all of them the same" in line for line in told)
-    with pytest.raises(DataError, match=r"larger stage.0.dev_share"):
+    found = "not measured on split-off dev: it has too few values of same, or they are all the same"
+    assert any(found in line for line in told)
+    with pytest.raises(DataError, match=r"raise stage.0.dev_share"):
         likewise.train("finetune", overrides={"stage.0.max_steps": 1, "stage.0.select": True}, **options)
 
 
@@ -396,7 +398,7 @@ def test_inputs_are_cut_at_the_transformer_s_positions(tiny_encoder, tmp_path):
     told: list[str] = []
     model = likewise.train(str(file), device="cpu", tell=told.append)
     positions = model.model.encoder.config.max_position_embeddings
-    assert f"  cut at {positions} pieces, all that the encoder reads" in told
+    assert f"  inputs are cut at {positions} tokens, the encoder's maximum" in told
     assert model.score([("a dog sings", "the cat runs " * 500)])["same"][0] in ("no", "yes")
 
 
@@ -510,7 +512,7 @@ def test_an_own_table_of_several_ratings_is_asked_which(tiny_encoder, tmp_path):
 def test_shipped_rows_are_filtered_against_their_own_test_set(data_dir, relation, kept):
     recipe = read_recipe("finetune", overrides={"stage.0.relation": relation})
     [data] = read_stages(jobs_of(recipe, RunContext(data_dir=data_dir)))
-    assert data.notes[0].startswith(f"leak filter: {kept} {relation}/train rows kept")
+    assert data.notes[0].startswith(f"leak filter: kept {kept} rows of {relation}/train; ")
 
 
 @pytest.mark.realdata

@@ -289,7 +289,7 @@ def test_bad_tasks_are_refused(tiny_encoder, tasks):
         LabelModel(encoder, [Relation("similarity")])
     with pytest.raises(UsageError, match="say each of its labels"):
         Relation.classes("mood", ["good", "bad"], texts=(("good",), ("",)))
-    with pytest.raises(RecipeError, match=r"relation.mood.texts: 'nice' is not one of the labels"):
+    with pytest.raises(RecipeError, match=r"relation.mood.texts: 'nice' is not one of the relation's labels"):
         train(tasks, "model", overrides={"relation.mood.texts": {"nice": "nice"}})
     data = [{"source": "x"}]
     mixed = [{"data": data, "objective": [{"relation": "mood"}]}, {"kind": "labels", "data": data}]
@@ -298,7 +298,7 @@ def test_bad_tasks_are_refused(tiny_encoder, tasks):
     ):
         train(tasks, "model", overrides={"stage": mixed})
     (tasks / "mood-train.csv").write_text("text,mood\nthe man,praise\na woman,praise\n")
-    with pytest.raises(DataError, match="all 2 training texts are 'praise'"):
+    with pytest.raises(DataError, match="all 2 training texts have the label 'praise'"):
         train(tasks, "model")
     assert not (tasks / "model").exists()
 
@@ -382,7 +382,7 @@ def test_labels_of_a_corpus_are_those_of_the_catalogue(tasks):
     assert len(topic.labels) == 46
     assert dict(zip(topic.labels, topic.label_texts, strict=True))["acq"] == ("mergers and acquisitions",)
     wrong = read_recipe(str(tasks / "tasks.toml"), overrides={"relation.topic": {"corpus": "reuters46/mood"}})
-    with pytest.raises(RecipeError, match="has no relation 'mood', it has topic"):
+    with pytest.raises(RecipeError, match="has no relation 'mood'; its relations are topic"):
         build_relations(wrong)
 
 
@@ -673,7 +673,7 @@ def weights_of(folder):
 def test_an_update_that_was_stopped_goes_on_bit_for_bit(trained, mode):
     hot_update(trained, "whole", mode=mode)
     stopped_update(trained, mode)
-    with pytest.raises(UsageError, match="go on with --resume"):
+    with pytest.raises(UsageError, match="Continue it with --resume"):
         hot_update(trained, "torn", mode=mode)
     hot_update(trained, "torn", mode=mode, resume=True)
     assert weights_of(trained / "torn") == weights_of(trained / "whole")

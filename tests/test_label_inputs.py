@@ -279,7 +279,7 @@ def test_an_empty_text_on_the_command_line_is_refused_as_by_score(trained, refus
 def test_an_update_that_cannot_be_made_says_why(trained, refuse, mode):
     end = ("--mode", mode, "--output", "new", "--device", "cpu")
     said = refuse("update", "model", "pace.csv", "--task", "pace", *end)
-    assert "the model answers 'pace' already; choose another --task NAME" in said
+    assert "the model already answers 'pace'. Choose another --task NAME." in said
     (trained / "one.csv").write_text("text,tone\n" + "the man,fast\n" * 20)
     said = refuse("update", "model", "one.csv", "--task", "tone", *end, code=1)
     assert "only the label 'fast', expected two or more" in said
@@ -346,7 +346,7 @@ def test_rows_that_nothing_can_be_learnt_from_leave_no_run_behind(folder, refuse
     write_recipe(
         folder / "tasks.toml", encoder, {"pace": PACE_RELATION}, stage='dev = [{ source = "both.csv" }]'
     )
-    assert "all 20 training texts are 'fast'" in refuse(*TRAIN, code=1)
+    assert "all 20 training texts have the label 'fast'" in refuse(*TRAIN, code=1)
     write_rows(folder / "pace.csv", ("pace", PACE))
     (folder / "both.csv").write_text("text,pace\nthe man,\nthe dog,\n")
     assert "both.csv: no dev text has a label of any task" in refuse(*TRAIN, code=1)
