@@ -277,7 +277,7 @@ def test_report_is_in_text_markdown_and_json(tmp_path):
     assert document["together"][2]["number"] == 3
     ordinary = result_of([make_row("", "x", {}, [[cell(1, {"A": 1.0})]])], "x")
     assert ordinary.to_dict()["affinity"] == []
-    assert "give each other" not in ordinary.to_text()
+    assert "gains of tasks" not in ordinary.to_text()
 
 
 def test_heat_map_shows_every_task_set_and_number(tmp_path):

@@ -150,7 +150,7 @@ def test_cache_on_a_full_disk_says_so_once_and_goes_on_without_keeping(encoder, 
     assert process.returncode == 0
     assert "equal: True" in said
     assert said.count("cannot be written (File too large)") == 1
-    assert said.count("the vectors are not kept, and the next run encodes these texts again") == 1
+    assert said.count("the vectors are not saved, so the next run encodes these texts again") == 1
     assert sorted(cache.folder.iterdir()) == before
     assert cache.fill(TEXTS[:8]) == 0
 

@@ -479,7 +479,7 @@ def models(tmp_path_factory, tiny_encoder):
     [
         (("plain", *NOUN, "0..1", "--mode", "zero"), "none that reads descriptions: train it with head = "),
         (("plain", "new.csv", *NOUN, "0..1"), "none that reads descriptions"),
-        (("raw", *NOUN, "0..1", "--mode", "zero"), "there is nothing to update"),
+        (("raw", *NOUN, "0..1", "--mode", "zero"), "was not trained by Likewise, so it cannot be updated"),
         (
             ("model", "--task", "alike", "--describe", "x", "--scale", "0..1", "--mode", "zero"),
             "the model already answers 'alike'. Choose another --task NAME.",

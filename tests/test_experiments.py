@@ -73,7 +73,7 @@ def test_experiment_runs_the_grid_on_dev_and_final_cells_on_test(files, tmp_path
     grid_cells = [json.loads(f.read_text()) for f in (tmp_path / "out").glob("*.json")]
     assert sum("results" not in cell for cell in grid_cells) == 4  # never measured on test data
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 4
-    assert "p: Welch against MSE" in result.to_text()
+    assert "p: Welch's t-test against MSE" in result.to_text()
     assert result.to_dict()["settings"][1]["interval"]["average"]
     arrays = np.load(next((tmp_path / "out").glob("v5-small-*.npz")), allow_pickle=False)
     assert arrays["answer/pairs"].shape == (40,)

@@ -662,5 +662,5 @@ def test_word_vectors_that_never_end_are_refused(tmp_path):
     with pytest.raises(LikewiseError, match="named pipe"):
         load_vectors(folder)
     (tmp_path / "v.txt").write_text("word " + "1 " * 1_000_000)
-    with pytest.raises(LikewiseError, match="no line of a word"):
+    with pytest.raises(LikewiseError, match="this line is not a word followed by its numbers"):
         load_vectors(tmp_path / "v.txt")

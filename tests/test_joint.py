@@ -469,7 +469,7 @@ def test_one_value_everywhere_is_refused(tiny_encoder, tmp_path):
 def test_word_vectors_are_no_joint_encoder(tiny_vectors, tmp_path):
     document = recipe("x", pairs_table(tmp_path), CLASSES)
     document["encoder"] = {"kind": "average", "vectors": str(tiny_vectors)}
-    with pytest.raises(RecipeError, match="no transformer"):
+    with pytest.raises(RecipeError, match="is not a transformer, so it cannot read two texts as one input"):
         run(tmp_path, document)
 
 

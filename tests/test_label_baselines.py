@@ -183,7 +183,7 @@ def test_word2vec_of_nothing_is_refused(tasks):
     from likewise.encoders.word2vec import Word2VecSettings, train_word2vec
 
     pytest.importorskip("gensim")
-    with pytest.raises(DataError, match="no word stands 3 times in 2 texts"):
+    with pytest.raises(DataError, match="no word occurs 3 times in 2 texts"):
         train_word2vec(["one two", "two three"], [], Word2VecSettings(least=3), seed=1)
 
 

@@ -523,8 +523,11 @@ def test_cold_update_trains_all_tasks_again(trained, here):
 
 def test_updates_that_cannot_be_made_change_nothing(trained, here, tiny_encoder):
     for arguments, reason in (
-        (("model", "speed.csv", "--task", "mood"), "answers 'mood' already; choose another --task"),
-        ((str(tiny_encoder), "speed.csv", "--task", "speed"), "nothing to update"),
+        (("model", "speed.csv", "--task", "mood"), "already answers 'mood'. Choose another --task"),
+        (
+            (str(tiny_encoder), "speed.csv", "--task", "speed"),
+            "was not trained by Likewise, so it cannot be updated",
+        ),
         (("model", "speed.csv", "--task", "tempo"), "tempo"),
         (("model", "speed.csv", "--task", "speed", "--mode", "warm"), "is not one of zero, hot, cold"),
     ):

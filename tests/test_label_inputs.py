@@ -333,7 +333,7 @@ def test_models_without_a_matcher_cannot_be_given_a_task(
     said = refuse("classify", "the man", "--model", "pairs", "--labels", "old, new", code=1)
     assert "has no matcher for labels" in said
     said = refuse("update", str(tiny_encoder), *end, code=1)
-    assert "there is nothing to update" in said
+    assert "was not trained by Likewise, so it cannot be updated" in said
     assert "likewise train" in said
     assert "has one head per relation" in refuse("update", "pairs", *end)
 

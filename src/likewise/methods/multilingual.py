@@ -8,8 +8,8 @@ The paper: a poster on LaBSE and XLM-R, whose first stage is Tiyajamorn, Kajiwar
     stage 2    z = m + W2 φ(W1 m + b1) + b2                                          `adapters.Refinement`
     score      g(cos(z_a, z_b)), g monotone                                          `CosineMap`
 
-Stage 1, for translations (s, t), negatives s', t' of another batch, and ŝ, t̂ in the language of s, of t; with
-near(x, y) = 1 − cos(x, y) and far(x, y) = max(0, cos(x, y) − margin):
+Stage 1, for translations (s, t), negatives s', t' of another batch, and ŝ, t̂ in the language of s, of t;
+with near(x, y) = 1 − cos(x, y) and far(x, y) = max(0, cos(x, y) − margin):
 
     meaning         near(m_s, m_t) + far(m_s, m_s') + far(m_t, m_t')
     language        near(l_s, l_ŝ) + near(l_t, l_t̂)
