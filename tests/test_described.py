@@ -89,14 +89,14 @@ def test_head_matches_a_hand_computed_number():
 
 
 def test_heads_that_cannot_answer_are_refused_with_a_remedy(tiny_encoder):
-    with pytest.raises(UsageError, match=r"upper half of every scale .* use concat-mlp"):
+    with pytest.raises(UsageError, match=r"upper half of a scale. Use concat-mlp"):
         DescribedHead(4, 4, matcher="euclid")
-    with pytest.raises(UsageError, match="one hidden layer, not 2"):
+    with pytest.raises(UsageError, match="has one hidden layer, but hidden names 2"):
         DescribedHead(4, 4, layers=Layers((8, 8)))
     with pytest.raises(UsageError, match="all relations would rank pairs alike"):
         build(tiny_encoder, described(ALIKE, matcher="concat-linear"))
     build(tiny_encoder, described(ALIKE, matcher="concat-linear", allow_blind=True))
-    with pytest.raises(UsageError, match="cannot compare them"):
+    with pytest.raises(UsageError, match="cannot compare the texts"):
         build(tiny_encoder, Objective(ALIKE, "described", "mse", pairing=("u", "v"), matcher="bilinear"))
     with pytest.raises(UsageError, match="share one head"):
         build(tiny_encoder, described(ALIKE), described(APART, layers=Layers((5,))))
@@ -372,7 +372,7 @@ def test_zero_update_describes_a_relation_and_changes_no_parameter(study, here):
     arguments = ("--task", "dark", "--describe", "the old wer", "--scale", "0..4", "--mode", "zero")
     code, said = here("update", "model", *arguments, "--output", "dark")
     assert code == 0, said
-    assert "dark: the description has words that the encoder does not know: wer" in said
+    assert "dark: the encoder does not know these words of the description: wer" in said
 
 
 @pytest.mark.parametrize("rehearse", [0.0, 0.5])
@@ -490,7 +490,7 @@ def models(tmp_path_factory, tiny_encoder):
         (("model", *NOUN, "no|yes", "--mode", "zero"), "--scale 'no|yes' is no scale"),
         (
             ("model", "--task", "noun", "--describe", "wer weiß", "--scale", "0..1", "--mode", "zero"),
-            "knows no word of its description (wer, weiß): say it in other words",
+            "knows no word of the description (wer, weiß). Use other words.",
         ),
         (("model", *NOUN, "4..0", "--mode", "zero"), "the range 4..0 is empty"),
         (

@@ -208,9 +208,9 @@ def test_numbers_of_single_texts_are_scored(rated_texts, monkeypatch):
     assert high > 3 > 2 > low
     assert len(model.score(rated_texts / "texts.csv")["same"]) == 48
     assert likewise.score(["the dog runs"], model)["same"][0] == pytest.approx(high)
-    with pytest.raises(UsageError, match="reads single texts: give a list of them"):
+    with pytest.raises(UsageError, match=r"reads single texts\. Pass a list of texts"):
         model.score([("the dog runs", "the dog sleeps")])
-    with pytest.raises(UsageError, match=r"a number \(0..5\), not labels .* score with it"):
+    with pytest.raises(UsageError, match=r"a number \(0..5\) and does not classify single texts\. Use score"):
         likewise.load_classifier(rated_texts / "model", device="cpu")
     follow_card(rated_texts / "model", monkeypatch)
 
@@ -248,7 +248,7 @@ def test_a_joint_model_says_that_it_explains_and_encodes_nothing(trained):
     model = likewise.load(trained / "model", device="cpu")
     with pytest.raises(UsageError, match="no vectors of texts or words"):
         model.explain("a dog", "a cat")
-    with pytest.raises(UsageError, match="take an encoder instead"):
+    with pytest.raises(UsageError, match="Use an encoder instead"):
         model.encode(["a dog"])
 
 
@@ -267,7 +267,7 @@ def test_texts_may_come_as_a_series(rated_texts):
 
 def test_the_card_of_a_joint_model_is_right(trained, monkeypatch):
     follow_card(trained / "model", monkeypatch)
-    assert "Loads with `CrossEncoder`" in (trained / "model" / "README.md").read_text()
+    assert "Also loads with `CrossEncoder`" in (trained / "model" / "README.md").read_text()
 
 
 def test_the_encoder_that_is_given_is_the_one_that_starts(tiny_encoder, tmp_path):

@@ -283,7 +283,7 @@ def test_models_of_pairs_and_of_labels_are_not_mistaken_for_each_other(tasks, ti
 def test_bad_tasks_are_refused(tiny_encoder, tasks):
     encoder = load_encoder(tiny_encoder, device="cpu")
     mood = Relation.classes("mood", ["good", "bad"])
-    with pytest.raises(UsageError, match="two tasks are called mood"):
+    with pytest.raises(UsageError, match="two tasks have the name mood"):
         LabelModel(encoder, [mood, mood])
     with pytest.raises(UsageError, match="a task needs labels"):
         LabelModel(encoder, [Relation("similarity")])
@@ -538,7 +538,7 @@ def test_updates_that_cannot_be_made_change_nothing(trained, here, tiny_encoder)
     train(trained, "fixed", overrides={"stage.0.matcher": "one-hot"})
     code, said = here("update", "fixed", "speed.csv", "--task", "speed", "--output", "new")
     assert code
-    assert "reads no labels" in said
+    assert "has a fixed layer per task and cannot read labels" in said
 
 
 @pytest.fixture

@@ -476,7 +476,7 @@ def test_opening_names_a_tokenizer_of_another_model(model):
     document = json.loads((model / "tokenizer.json").read_text())
     document["model"]["vocab"]["elephant"] = 5000
     (model / "tokenizer.json").write_text(json.dumps(document))
-    with pytest.raises(ModelError, match="tokenizer gives pieces"):
+    with pytest.raises(ModelError, match="tokenizer gives tokens"):
         likewise.load(model, device="cpu").score([("an elephant", "a dog")])
 
 

@@ -65,7 +65,7 @@ def test_saved_model_holds_only_safe_files_and_says_what_it_is(folder):
 
 def test_the_card_of_a_pair_model_is_right(folder, monkeypatch):
     follow_card(folder, monkeypatch)
-    assert "Loads with `SentenceTransformer` too" in (folder / "README.md").read_text()
+    assert "Also loads with `SentenceTransformer`" in (folder / "README.md").read_text()
 
 
 def test_score_of_a_named_relation_and_of_an_unknown_one(folder):
