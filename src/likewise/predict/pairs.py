@@ -363,4 +363,4 @@ def encoder_card_line(document: Mapping[str, Any]) -> str:
     """The line of the card that says what else loads an encoder's folder."""
     if document.get("recipe", {}).get("encoder", {}).get("peepholes"):
         return "Its LSTM has peepholes, which sentence-transformers does not support. Load it with Likewise."
-    return "Also loads with `SentenceTransformer`, which ignores the heads in `likewise/` and does not save them."
+    return "Also loads with `SentenceTransformer`, which neither reads nor saves the heads in `likewise/`."
