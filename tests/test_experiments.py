@@ -686,6 +686,27 @@ def test_experiment_writes_into_no_encoder_and_over_no_other_summary(files, tmp_
     assert not (tmp_path / "cells").exists()
 
 
+@pytest.mark.parametrize("name", ["small.svg", "small.md"])
+def test_experiment_report_keeps_files_that_appear_while_cells_are_trained(
+    files, tmp_path, here, monkeypatch, name
+):
+    pytest.importorskip("matplotlib")
+    from likewise import experiments
+
+    run = experiments.run_experiments
+
+    def meanwhile(*arguments, **options):
+        (tmp_path / "report").mkdir()
+        (tmp_path / "report" / name).write_text("a user's")
+        return run(*arguments, **options)
+
+    monkeypatch.setattr(experiments, "run_experiments", meanwhile)
+    code, said = here("experiment", files, "--output", "cells", "--report", "report")
+    assert code == 2
+    assert "appeared while it was being written" in said
+    assert (tmp_path / "report" / name).read_text() == "a user's"
+
+
 def test_experiment_cell_changes_with_weights_behind_a_link(tmp_path, tiny_encoder):
     from likewise.data.filecache import content_digests
 

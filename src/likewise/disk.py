@@ -204,6 +204,14 @@ def remove_folder(path: str | Path, *, may_go: MayGo = lambda folder: True) -> b
     return gone
 
 
+def remove_file(path: Path) -> None:
+    """Remove a file of ours, for good."""
+    _refuse_input(_real(path), path)
+    with saying_why(path):
+        path.unlink()
+        sync_folder(path.parent)
+
+
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """A folder for what nobody will look for; one whose owner was killed is removed by the next."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import math
@@ -97,7 +98,26 @@ def cut(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
+def rewrite_state(change):
+    """Another state with a hash that fits, as a later version or a stranger may write it."""
+
+    def rewrite(path):
+        held = json.loads(path.read_text())
+        change(held)
+        path.write_text(json.dumps(held))
+        marker = json.loads((path.parent / "COMPLETE").read_text())
+        marker["files"]["state.json"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        (path.parent / "COMPLETE").write_text(json.dumps(marker))
+
+    return rewrite
+
+
 DAMAGES = {
+    "state-unknown": ("state.json", rewrite_state(lambda held: held["run"].update(later=1))),
+    "state-word": ("state.json", rewrite_state(lambda held: held["run"].update(best_step="x"))),
+    "state-null": ("state.json", rewrite_state(lambda held: held["run"].update(best_value=None))),
+    "state-history": ("state.json", rewrite_state(lambda held: held["run"].update(history="x"))),
+    "state-without": ("state.json", rewrite_state(lambda held: held.pop("run"))),
     "model-bit": ("model.safetensors", flip),
     "model-header": ("model.safetensors", lambda path: flip(path, 0.0)),
     "model-cut": ("model.safetensors", cut),

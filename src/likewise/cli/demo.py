@@ -57,7 +57,7 @@ def demo(
                     "name": NAME,
                 },
                 device=device,
-                overwrite=overwrite or _is_demo(output),
+                overwrite=overwrite or _is_demo(output) or _is_demo_run(output),
                 tell=view.tell,
                 emit=view.emit,
             )
@@ -82,6 +82,13 @@ def _is_demo(output: Path) -> bool:
     except LikewiseError:
         return False
     return document.get("name") == NAME
+
+
+def _is_demo_run(output: Path) -> bool:
+    """Whether only an earlier demo was at work here, and was stopped: it takes a minute, and begins anew."""
+    from likewise.recipes.runfiles import begun_recipe, run_folder
+
+    return not output.exists() and begun_recipe(run_folder(output)) == NAME
 
 
 def _sample_suite(samples: Path) -> Suite:

@@ -25,8 +25,9 @@ Parsed = tuple[tuple[str, ...], Iterator[Row]]
 Parser = Callable[[BinaryIO, str, Fail], Parsed]
 
 _BATCH, _BATCH_BYTES = 1024, 2**26
-# Of parquet: bytes of pages that are unpacked together; values in the lists of a batch, a page, a row group.
-_PAGE_BYTES, _LIST_BYTES = 2**29, 2**30
+# Of parquet: bytes of pages that are unpacked together, and of those with texts, which are copied several
+# times; values in the lists of a batch, a page, a row group.
+_PAGE_BYTES, _TEXT_BYTES, _LIST_BYTES = 2**29, 2**27, 2**29
 _MOST_VALUES, _PAGE_VALUES, _GROUP_VALUES = 2**23, 2**24, 2**27
 
 
@@ -184,19 +185,23 @@ def _batches(file: Any, stream: BinaryIO, name: str) -> Iterator[Any]:
             if sum(map(_count_values, batch.columns)) > _MOST_VALUES:
                 found = f"{batch.num_rows:,} of its rows hold lists of more than {_MOST_VALUES:,} values"
                 raise FormatError([Problem(name, found, "leave that column out")])
-            yield batch
+            for column, array in zip(batch.schema.names, batch.columns, strict=True):
+                _refuse_long_text(array, column, name)
+            yield from _small_parts(batch)
     if groups != file.num_row_groups:
         raise NotParquetError("its footer can be read in two ways")
 
 
 def _rows_at_once(group: GroupMemory, name: str) -> int:
     """How many rows fit into memory; a row group that does not fit however it is read is refused."""
-    largest = sum(column.largest for column in group.columns)
-    if largest > _PAGE_BYTES:
-        column = max(group.columns, key=lambda one: one.largest)
-        found = f"the pages of its columns unpack to {largest / 2**20:,.0f} MB at once, most of it "
-        found += f"{quoted(column.name)}; at most {_PAGE_BYTES // 2**20} MB are read"
-        raise FormatError([Problem(name, found, "write it with smaller pages, or without that column")])
+    texts = [column for column in group.columns if column.texts]
+    for columns, most in ((group.columns, _PAGE_BYTES), (texts, _TEXT_BYTES)):
+        largest = sum(column.largest for column in columns)
+        if largest > most:
+            column = max(columns, key=lambda one: one.largest)
+            found = f"the pages of its columns unpack to {largest / 2**20:,.0f} MB at once, most of it "
+            found += f"{quoted(column.name)}; at most {most // 2**20} MB are read"
+            raise FormatError([Problem(name, found, "write it with smaller pages, or without that column")])
     per_row = sum(column.shared + column.density for column in group.columns)
     rows = min(_BATCH, max(1, int(_BATCH_BYTES // max(1.0, per_row))))
     for column in group.columns:
@@ -209,6 +214,59 @@ def _rows_at_once(group: GroupMemory, name: str) -> int:
             raise FormatError([Problem(name, found, "write smaller row groups, or leave that column out")])
         rows = min(rows, max(1, _MOST_VALUES * max(1, group.rows) // (2 * column.values)))
     return rows
+
+
+def _refuse_long_text(array: Any, column: str, name: str) -> None:
+    """Refuse a text that is longer than a line of a text file may be, also inside lists and structures."""
+    from pyarrow import compute
+
+    for lengths in map(_text_lengths, _leaves(array)):
+        longest = compute.max(lengths).as_py() or 0
+        if longest > MAX_LINE:
+            found = f"column {quoted(column)} holds a text of {longest / 2**20:,.0f} MB; "
+            found += f"at most {MAX_LINE // 2**20} MB are read"
+            raise FormatError([Problem(name, found, "leave that row or column out")])
+
+
+def _small_parts(batch: Any) -> Iterator[Any]:
+    """A batch cut until the texts of each part fit into memory: rows may name the texts of a dictionary."""
+    size = sum(_text_bytes(leaf) for array in batch.columns for leaf in _leaves(array))
+    if size <= _BATCH_BYTES or batch.num_rows < 2:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _small_parts(batch.slice(0, half))
+    yield from _small_parts(batch.slice(half))
+
+
+def _leaves(array: Any) -> list[Any]:
+    """The columns of single values in a column, itself or what its lists and structures hold."""
+    inside = _inside(array)
+    return [leaf for one in inside for leaf in _leaves(one)] if inside else [array]
+
+
+def _text_lengths(array: Any) -> Any:
+    """The bytes of each distinct text of a column, or of each text; none of other values."""
+    import pyarrow
+    from pyarrow import compute
+
+    held = array.dictionary if pyarrow.types.is_dictionary(array.type) else array
+    kind, known = held.type, pyarrow.types
+    texts = (known.is_string, known.is_large_string, known.is_binary, known.is_large_binary)
+    if any(is_kind(kind) for is_kind in (*texts, known.is_fixed_size_binary)):
+        return compute.binary_length(held)
+    return pyarrow.array([], pyarrow.int64())
+
+
+def _text_bytes(array: Any) -> int:
+    """The bytes of the texts that a column's rows name, each distinct one once."""
+    import pyarrow
+    from pyarrow import compute
+
+    lengths = _text_lengths(array)
+    if pyarrow.types.is_dictionary(array.type) and len(lengths):
+        lengths = lengths.take(array.indices.unique().drop_null())
+    return int(compute.sum(lengths).as_py() or 0)
 
 
 def _count_values(array: Any) -> int:

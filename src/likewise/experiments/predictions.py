@@ -1,7 +1,8 @@
 """The predictions behind a result file, compressed beside it, so that tests can be repeated without training.
 
 FOLDER/NAME.json             `predictions` names the runs and their tasks, and the sha256 of the file
-FOLDER/NAME.predictions.npz  no pickle; predictions in single precision, rounded to a 10,000th of their spread
+FOLDER/NAME.predictions-HASH.npz
+                             no pickle; predictions in single precision, rounded to a 10,000th of their spread
 
     gold/TASK            (n,)  gold values; labels as row numbers of labels/TASK
     rows/TASK            (n, 1) or (n, 2)  fingerprints of the texts, never the texts
@@ -12,8 +13,10 @@ FOLDER/NAME.predictions.npz  no pickle; predictions in single precision, rounded
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.disk import path_aside, write_json_aside
+from likewise.disk import path_aside, remove_file, write_json_aside
 from likewise.errors import DataError, EvaluationError, LikewiseError, Problem
 from likewise.evaluation.aggregate import aggregate
 from likewise.evaluation.protocol import Protocol
@@ -36,9 +39,13 @@ from likewise.wording import listed
 if TYPE_CHECKING:
     from likewise.experiments.summary import ExperimentResult
 
-ENDING = ".predictions.npz"
+# With the hash of what they hold in their names, new predictions stand beside old ones until NAME.json, which
+# is written last, names them. Files of earlier versions have no hash.
+_PREDICTIONS = r"{name}\.predictions-[0-9a-f]{{12}}\.npz"
 # What a reader takes in at most: bytes of both files, bytes when unpacked, arrays.
 _MOST_BYTES, _MOST_UNPACKED, _MOST_ARRAYS = 2**28, 2**30, 2**17
+# Bytes of the labels of a task's rows, each written out.
+_MOST_LABELS = 2**28
 _STEPS = 13  # rounded to their standard deviation by 2^13 or less: ranks stay but for near ties
 _REMEDY = "run the experiment again with --summary --overwrite (finished runs are not trained again)"
 
@@ -129,19 +136,52 @@ def _small(row: NDArray[Any], labels: NDArray[Any], *, exact: bool = False) -> N
 
 
 def write_summary(result: ExperimentResult, folder: Path, *, replace: bool = True) -> list[Path]:
-    """Write NAME.json and, if they were gathered, its predictions; returns the files written."""
+    """Write NAME.json and, if they were gathered, its predictions; returns the files written.
+
+    If it is interrupted, NAME.json is either the old or the new one, and the predictions that it names exist.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     document, target = result.to_dict(), folder / f"{result.name}.json"
     written = [target]
     if result.predictions is not None:
-        beside = folder / f"{result.name}{ENDING}"
-        with path_aside(beside, ".npz", replace=replace) as path:
-            np.savez_compressed(path, **dict[str, Any](result.predictions.arrays))
+        arrays = result.predictions.arrays
+        beside = folder / f"{result.name}.predictions-{_hash(arrays)}.npz"
+        with path_aside(beside, ".npz") as path:
+            np.savez_compressed(path, **dict[str, Any](arrays))
             digest = file_sha256(path)
         document["predictions"] = {"file": beside.name, "sha256": digest, **result.predictions.about}
         written.append(beside)
+    former = _named_predictions(target)
     write_json_aside(target, document, replace=replace)
+    _remove_old(target, former, written)
     return written
+
+
+def _hash(arrays: Arrays) -> str:
+    """A short hash of the content of arrays."""
+    found = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        found.update(repr((name, array.dtype.str, array.shape)).encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()[:12]
+
+
+def _named_predictions(summary: Path) -> str:
+    """The file of predictions that a result file names; "" if there is none."""
+    try:
+        return str(_read_document(summary)["predictions"]["file"])
+    except (LikewiseError, LookupError, TypeError, OSError):
+        return ""
+
+
+def _remove_old(target: Path, former: str, written: Sequence[Path]) -> None:
+    """Remove the predictions of the replaced result file and those of interrupted writers."""
+    ours = re.compile(_PREDICTIONS.format(name=re.escape(target.stem)))
+    replaced = {former} & {f"{target.stem}.predictions.npz"}
+    for path in target.parent.iterdir():
+        old = ours.fullmatch(path.name) or path.name in replaced
+        if old and path not in written and path.is_file() and not path.is_symlink():
+            remove_file(path)
 
 
 def read_run(
@@ -167,7 +207,7 @@ def read_run(
         ]
         arrays = _read_arrays(path.parent / Path(about["file"]).name, about["sha256"], wanted)
         return _as_result(str(document.get("suite", "")), run, about["tasks"], place, arrays)
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, IndexError, ValueError, MemoryError) as error:
         if isinstance(error, LikewiseError):
             raise
         found = f"its description of the predictions does not fit them ({type(error).__name__}: {error})"
@@ -212,6 +252,9 @@ def _as_result(
 def _predictions(name: str, place: int, arrays: Arrays) -> Predictions:
     """The stored rows of one task; raises an error for shapes that do not fit each other."""
     labels = arrays.get(f"labels/{name}")
+    rows_named = sum(len(arrays[f"{part}/{name}"]) for part in ("gold", f"predicted/{place}"))
+    if labels is not None and labels.dtype.itemsize * rows_named > _MOST_LABELS:
+        raise ValueError(f"{name}: labels have up to {labels.dtype.itemsize // 4:,} characters in every row")
     gold, predicted = (
         labels[row] if row.dtype.kind == "u" and labels is not None else row.astype(np.float64)
         for row in (arrays[f"gold/{name}"], arrays[f"predicted/{place}/{name}"])

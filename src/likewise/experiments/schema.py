@@ -124,8 +124,8 @@ def read_experiment(path: Path) -> Experiment:
     experiment = validate(Experiment, read_toml(path, "experiment"), str(path))
     names = [setting.name for setting in experiment.setting]
     if len(set(names)) != len(names):
-        found = "two settings have the same name"
-        raise RecipeError([Problem(f"{path}: setting", found, "name them differently")])
+        same = Problem(f"{path}: setting", "two settings have the same name", "name them differently")
+        raise RecipeError([same])
     if experiment.baseline and experiment.baseline not in names:
         raise RecipeError(
             [Problem(f"{path}: baseline", f"{experiment.baseline!r} is not a setting ({', '.join(names)})")]

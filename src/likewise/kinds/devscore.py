@@ -84,7 +84,7 @@ def rates_another(relation: Relation, sets: Sequence[DevSet]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DevPart:
     """The rated rows of one dev set for one relation: their places in the rows of all sets, their values."""
 
     name: str
@@ -93,7 +93,7 @@ class Part:
     texts: list[tuple[str, ...]]
 
 
-def measured_parts(one: Measured, sets: Sequence[DevSet]) -> list[Part]:
+def measured_parts(one: Measured, sets: Sequence[DevSet]) -> list[DevPart]:
     """The dev sets on which a relation is measured.
 
     A small set is left out if there is a larger one: its number is mostly chance, and would weigh as much.
@@ -105,7 +105,7 @@ def measured_parts(one: Measured, sets: Sequence[DevSet]) -> list[Part]:
         gold = [values[row] for row in seen]
         if tells_models_apart(one.metric, gold):
             texts = [entry.records[row].texts for row in seen]
-            found.append(Part(entry.name, [start + row for row in seen], gold, texts))
+            found.append(DevPart(entry.name, [start + row for row in seen], gold, texts))
         start += len(entry.records)
     large = [part for part in found if len(part.places) >= FEWEST_BESIDE_OTHERS]
     return large or found

@@ -276,6 +276,12 @@ def _read_mark(work: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def begun_recipe(work: Path) -> str:
+    """The name of the recipe that a run began with; "" if there is no run."""
+    recipe = _read_mark(work).get("recipe")
+    return str(recipe.get("name", "")) if isinstance(recipe, dict) else ""
+
+
 def _recipe_in(kept: Mapping[str, Any], work: Path) -> Recipe | None:
     """The recipe of a run as an object, so that only its meaning is compared; None if it cannot be read."""
     try:

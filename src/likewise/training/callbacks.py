@@ -1,6 +1,6 @@
 """Callbacks around the Trainer's steps: seeding, the epoch's batches, evaluation, checkpoints, progress.
 
-All state that resuming needs is in `state.RunState`, which every checkpoint holds.
+All state that resuming needs is in `runstate.RunState`, which every checkpoint holds.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from likewise.training.checkpoints import (
     save_weights,
     write_checkpoint,
 )
+from likewise.training.runstate import RunState
 from likewise.training.settings import FitSettings
-from likewise.training.state import FitEvent, RunState
+from likewise.training.state import FitEvent
 
 # Dev numbers of a model.
 Evaluate = Callable[[Any], Mapping[str, float]]
@@ -118,7 +119,7 @@ class SelectAndSave(TrainerCallback):
         saved, folder = self._resume.state, self._resume.folder
         restore_optimiser(optimizer, folder, saved["optimiser"])
         lr_scheduler.load_state_dict(saved["rate_schedule"])
-        self.state = RunState(**saved["run"])
+        self.state = RunState.read(saved["run"])
         if self.average is not None:
             self.average.restore(load_file(folder / AVERAGE))
         self._emit(FitEvent("resume", state.global_step, self._total))

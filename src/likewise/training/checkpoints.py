@@ -31,6 +31,7 @@ from likewise import ranks
 from likewise.disk import folder_aside, path_aside, remove_folder
 from likewise.errors import EvaluationError, ModelError
 from likewise.files import file_sha256
+from likewise.training.runstate import RunState
 
 _log = logging.getLogger("likewise")
 
@@ -158,9 +159,12 @@ def _verified(run: Path, folder: Path) -> Checkpoint:
     for name, digest in files.items():
         check_file(folder / name, str(digest))
     state = _read_json(folder / _STATE)
-    selected = state.get("run", {})
-    if digest := selected.get("best_sha256", ""):
-        check_file(best_file(run, int(selected["best_step"])), digest)
+    try:
+        selected = RunState.read(state.get("run"))
+    except ValueError as error:
+        raise DamagedError(f"{folder / _STATE}: {error}") from error
+    if selected.best_sha256:
+        check_file(best_file(run, selected.best_step), selected.best_sha256)
     return Checkpoint(folder, state)
 
 

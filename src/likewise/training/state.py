@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -40,36 +39,6 @@ class FitEvent:
     step: int
     total: int
     values: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class RunState:
-    """The state of selection and early stopping; `best_sha256` is the hash of the best weights' file.
-
-    `best_value` may be that of step 0, the starting model. `peak` is the best value after step 0; patience
-    counts the evaluation steps since it.
-    """
-
-    best_step: int = -1
-    best_value: float = -math.inf
-    peak: float = -math.inf
-    since_best: int = 0
-    not_better: int = 0
-    stopped: bool = False
-    shrinks: int = 0
-    history: list[dict[str, float]] = field(default_factory=list)
-    best_sha256: str = ""
-
-    def is_better(self, value: float) -> bool:
-        """Whether a dev value is better than the best so far; NaN never is."""
-        return math.isfinite(value) and value > self.best_value
-
-    def climbs(self, value: float) -> bool:
-        """Whether a dev value is better than `peak`; if so, it becomes `peak`."""
-        if not (math.isfinite(value) and value > self.peak):
-            return False
-        self.peak = value
-        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ from likewise.training.checkpoints import (
     save_weights,
     write_checkpoint,
 )
-from likewise.training.state import FitEvent, FitReport, RunState, finish, finished_report
+from likewise.training.runstate import RunState
+from likewise.training.state import FitEvent, FitReport, finish, finished_report
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ def _restore(module: nn.Module, optimiser: torch.optim.Optimizer, run: Path) -> 
     saved, folder = found.state, found.folder
     load_weights(module, folder / "model.safetensors")
     restore_optimiser(optimiser, folder, saved["optimiser"])
-    return RunState(**saved["run"]), int(saved["epoch"]), int(saved["step"])
+    return RunState.read(saved["run"]), int(saved["epoch"]), int(saved["step"])
 
 
 def _refuse_nan(lost: Tensor | None, step: int) -> None:
