@@ -188,7 +188,7 @@ def test_fit_needs_pairs_and_ratings(tiny_encoder, records, tmp_path):
         trained(tiny_encoder, [], tmp_path, ONE)
     mood = [Objective(Relation.graded("mood", 0, 1), "scalar", "mse")]
     with pytest.raises(
-        DataError, match=r"'mood' has no rating in any of the .* training pairs; name its column"
+        DataError, match=r"'mood' has no rating in any of the .* training pairs\W+[Nn]ame its column"
     ):
         trained(tiny_encoder, records, tmp_path, mood)
 
