@@ -34,16 +34,16 @@ Entries = list[tuple[DataSpec, list[Record]]]
 
 
 def leak_line(name: str, *, kept: int, total: int, others: str, rows: str = "rows", label: str = "") -> str:
-    """What a filter did to one source, in words; `others` says what the dropped rows share."""
+    """What a filter did to one source, in words; `others` says why rows were dropped: "found in X"."""
     return (
         f"leak filter{f', {label}' if label else ''}: kept {kept:,} of {total:,} {rows} of {name}; "
-        f"dropped {total - kept:,} that {others}"
+        f"dropped {total - kept:,} {others}"
     )
 
 
 def leak_note(name: str, *, found: int, total: int, others: str, rows: str = "rows") -> str:
     """The line for a leak that is allowed: how many rows of a source were left in, and what they share."""
-    return f"leak not filtered: {found:,} of {total:,} {rows} of {name} {others}"
+    return f"leak not filtered: {total:,} {rows} of {name}, {found:,} of them {others}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +107,13 @@ class LeakFilter:
         reasons = [index.compare(record.texts).reason(strict=self.strict) for record in part]
         kept = [record for record, reason in zip(part, reasons, strict=True) if not reason]
         if not self.strict:
-            return kept, f"are in {names}"
+            return kept, f"found in {names}"
         count = Counter(reasons)
         if part and len(part[0].texts) == 1:
             said = f"their text ({count[PAIR] + count[TEXT]:,})"
         else:
             said = f"their pair ({count[PAIR]:,}), one text ({count[TEXT]:,})"
-        return kept, f"share {said} or a near-duplicate ({count[NEAR_COPY]:,}) with {names}"
+        return kept, f"sharing {said} or a near-duplicate ({count[NEAR_COPY]:,}) with {names}"
 
 
 class SideFilter:
@@ -164,10 +164,10 @@ class SideFilter:
 
     def _line(self, name: str, kept: int, apart: int, total: int, rows: str) -> str:
         sets = ", ".join(self._against)
-        others = f"have a side in {sets}"
+        others = f"with a side in {sets}"
         if self._copies is not None:
             sides = f"a side ({total - apart:,}) or a near-duplicate of one ({apart - kept:,})"
-            others = f"have {sides} in {sets}"
+            others = f"with {sides} in {sets}"
         if self._allow:
             return leak_note(name, found=total - kept, total=total, others=others, rows=rows)
         return leak_line(name, kept=kept, total=total, others=others, rows=rows)
