@@ -346,7 +346,7 @@ def test_advice_follows_the_test_behind_it():
     assert [(a.column, a.choice) for a in advise(rows)] == chosen
     assert (
         advise(rows)[2].reason
-        == "a loss of more than 0.5 points is not ruled out, which would take about 41 seeds"
+        == "a loss of more than 0.5 points is not ruled out; that would take about 41 seeds"
     )
     # The interval of c is −2.3 to 2.3: it leaves out a loss of 3 points.
     assert advise(rows, margin=3.0)[2].reason == "loses less than 3 points and needs one model instead of 3"

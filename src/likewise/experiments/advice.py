@@ -96,7 +96,7 @@ def _choose(found: Comparison, joint: ResultRow, single: ResultRow, *, margin: f
     else:
         seeds = _seeds_needed(gain, (ends[1] - ends[0]) / 2, allowed, len(joint.seeds))
         count = f"about {seeds}" if seeds else f"more than {_MOST_SEEDS:,}"
-        reason = f"a loss of more than {said} is not ruled out, which would take {count} seeds"
+        reason = f"a loss of more than {said} is not ruled out; that would take {count} seeds"
         choice = "cannot tell"
     return Advice(found.start, found.column, choice, found.difference, found.interval, found.p_holm, reason)
 

@@ -68,7 +68,10 @@ class TaskSet:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """The results of a number of tasks in one model, averaged over all sets of that size and over tasks."""
+    """The results of a number of tasks in one model: each task's mean over all sets of that size.
+
+    `average` is the mean over tasks.
+    """
 
     number: int
     numbers: dict[str, Number]
