@@ -150,7 +150,7 @@ def test_cache_on_a_full_disk_says_so_once_and_goes_on_without_keeping(encoder, 
     assert process.returncode == 0
     assert "equal: True" in said
     assert said.count("cannot be written (File too large)") == 1
-    assert said.count("the vectors are not kept, and the next run encodes these texts again") == 1
+    assert said.count("the vectors are not saved, so the next run encodes these texts again") == 1
     assert sorted(cache.folder.iterdir()) == before
     assert cache.fill(TEXTS[:8]) == 0
 
@@ -275,7 +275,7 @@ def test_cache_folder_that_cannot_be_written_is_told_once_and_no_hindrance(encod
     cache = open_cache(encoder, tmp_path / "vectors")
     found = cache.matrix(TEXTS, shard=20)
     np.testing.assert_allclose(found, encode_texts(encoder, TEXTS), atol=1e-6)
-    assert caplog.text.count("the vectors are not kept") == 1
+    assert caplog.text.count("the vectors are not saved") == 1
     np.testing.assert_array_equal(cache.matrix(TEXTS), found)
     assert cache.fill(TEXTS) == 0
     assert cache_entries(tmp_path / "vectors") == []

@@ -134,7 +134,7 @@ def test_dry_run_prints_recipe_and_plan_and_writes_nothing(tiny_encoder, tiny_pa
     )
     assert result.returncode == 0, result.stderr
     assert "[[stage]]" in result.stdout
-    assert "an epoch" in result.stdout
+    assert "per epoch)" in result.stdout
     assert not list(tmp_path.iterdir())
 
 

@@ -89,14 +89,14 @@ def test_head_matches_a_hand_computed_number():
 
 
 def test_heads_that_cannot_answer_are_refused_with_a_remedy(tiny_encoder):
-    with pytest.raises(UsageError, match=r"upper half of every scale .* use concat-mlp"):
+    with pytest.raises(UsageError, match=r"upper half of a scale. Use concat-mlp"):
         DescribedHead(4, 4, matcher="euclid")
-    with pytest.raises(UsageError, match="one hidden layer, not 2"):
+    with pytest.raises(UsageError, match="has one hidden layer, but hidden names 2"):
         DescribedHead(4, 4, layers=Layers((8, 8)))
     with pytest.raises(UsageError, match="all relations would rank pairs alike"):
         build(tiny_encoder, described(ALIKE, matcher="concat-linear"))
     build(tiny_encoder, described(ALIKE, matcher="concat-linear", allow_blind=True))
-    with pytest.raises(UsageError, match="cannot compare them"):
+    with pytest.raises(UsageError, match="cannot compare the texts"):
         build(tiny_encoder, Objective(ALIKE, "described", "mse", pairing=("u", "v"), matcher="bilinear"))
     with pytest.raises(UsageError, match="share one head"):
         build(tiny_encoder, described(ALIKE), described(APART, layers=Layers((5,))))
@@ -372,7 +372,7 @@ def test_zero_update_describes_a_relation_and_changes_no_parameter(study, here):
     arguments = ("--task", "dark", "--describe", "the old wer", "--scale", "0..4", "--mode", "zero")
     code, said = here("update", "model", *arguments, "--output", "dark")
     assert code == 0, said
-    assert "dark: the description has words that the encoder does not know: wer" in said
+    assert "dark: the encoder does not know these words of the description: wer" in said
 
 
 @pytest.mark.parametrize("rehearse", [0.0, 0.5])
@@ -381,7 +381,7 @@ def test_hot_update_learns_the_relation_and_says_what_the_old_ones_lost(study, h
     arguments = ("--rehearse", rehearse, "--output", "new", "--json", "--epochs", 10)
     code, said = here("update", "model", "new.csv", *NOUN, "0..1", *arguments)
     assert code == 0, said
-    assert f"54 rows of noun, {80 if rehearse else 0} rehearsed" in said
+    assert f"training on 54 rows of noun and {80 if rehearse else 0} rehearsed rows" in said
     report, _ = json.JSONDecoder().raw_decode(said[said.index("{\n") :])
     assert set(report["before"]) == set(report["after"])
     for number in ("spearman alike dev.csv", "spearman apart dev.csv", "spearman noun split-off dev"):
@@ -482,10 +482,10 @@ def models(tmp_path_factory, tiny_encoder):
             "none that reads descriptions, so it cannot learn 'noun' later. Train a model with head = ",
         ),
         (("plain", "new.csv", *NOUN, "0..1"), "none that reads descriptions"),
-        (("raw", *NOUN, "0..1", "--mode", "zero"), "there is nothing to update"),
+        (("raw", *NOUN, "0..1", "--mode", "zero"), "was not trained by Likewise, so it cannot be updated"),
         (
             ("model", "--task", "alike", "--describe", "x", "--scale", "0..1", "--mode", "zero"),
-            "the model answers 'alike' already; choose another --task NAME",
+            "the model already answers 'alike'. Choose another --task NAME.",
         ),
         (("model", "new.csv", "--task", "noun", "--scale", "0..1"), 'question in words: --describe "'),
         (("model", "--task", "noun", "--describe", " ", "--scale", "0..1", "--mode", "zero"), "--describe"),
@@ -496,7 +496,7 @@ def models(tmp_path_factory, tiny_encoder):
         ),
         (
             ("model", "--task", "noun", "--describe", "wer weiß", "--scale", "0..1", "--mode", "zero"),
-            "knows no word of its description (wer, weiß): say it in other words",
+            "knows no word of the description (wer, weiß). Use other words.",
         ),
         (("model", *NOUN, "4..0", "--mode", "zero"), "the range 4..0 is empty"),
         (
@@ -515,7 +515,10 @@ def models(tmp_path_factory, tiny_encoder):
             "few.csv: has 5 rated pairs, but a part of them becomes the dev set, which takes 10 or more",
         ),
         (("model", "absent.csv", *NOUN, "0..1"), "absent.csv"),
-        (("model", "other.csv", *NOUN, "0..1"), "rates none of noun; it has text_a, text_b, alike, apart"),
+        (
+            ("model", "other.csv", *NOUN, "0..1"),
+            "no ratings of noun; its columns are text_a, text_b, alike, apart",
+        ),
         (("model", "new.csv", *NOUN, "3..4"), "outside 3 to 4"),
         (
             ("model", "new.csv", *NOUN, "0..1", "--labels", "a, b"),

@@ -73,7 +73,7 @@ def test_experiment_runs_the_grid_on_dev_and_final_cells_on_test(files, tmp_path
     grid_cells = [json.loads(f.read_text()) for f in (tmp_path / "out").glob("*.json")]
     assert sum("results" not in cell for cell in grid_cells) == 4  # never measured on test data
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 4
-    assert "p: Welch against MSE" in result.to_text()
+    assert "p: Welch's t-test against MSE" in result.to_text()
     assert result.to_dict()["settings"][1]["interval"]["average"]
     arrays = np.load(next((tmp_path / "out").glob("v5-small-*.npz")), allow_pickle=False)
     assert arrays["answer/pairs"].shape == (40,)
@@ -116,7 +116,7 @@ def test_experiment_cell_that_does_not_fit_the_gpu_says_what_to_do(files, tmp_pa
 
     # Not run_recipe itself: whoever is first imported meanwhile would keep the name for good.
     monkeypatch.setattr("likewise.recipes.run._run_in", full)
-    with pytest.raises(EvaluationError, match="no memory left; run fewer cells side by side"):
+    with pytest.raises(EvaluationError, match=r"no memory left\. Run fewer trainings side by side"):
         likewise.experiment(files, tmp_path / "out", device="cpu")
 
 
@@ -149,7 +149,7 @@ def test_experiment_file_mistakes_are_named(tmp_path):
     with pytest.raises(RecipeError, match="seedz"):
         read_experiment(path)
     path.write_text('name = "x"\nrecipe = "similarity"\nbaseline = "b"\n[[setting]]\nname = "a"\n')
-    with pytest.raises(RecipeError, match="'b' is not one of a"):
+    with pytest.raises(RecipeError, match=r"'b' is not a setting \(a\)"):
         read_experiment(path)
 
 
@@ -181,7 +181,7 @@ def test_experiment_goes_on_past_a_failing_cell_and_names_it(files, tmp_path):
         )
     )
     told = []
-    with pytest.raises(EvaluationError, match=r"2 of 4 cells failed:\nPearson seed 1: .*no-such-folder"):
+    with pytest.raises(EvaluationError, match=r"2 of 4 runs failed:\nPearson seed 1: .*no-such-folder"):
         likewise.experiment(files, tmp_path / "out", device="cpu", tell=told.append)
     assert sum(line.startswith("FAILED Pearson") for line in told) == 2
     assert len(list((tmp_path / "out").glob("*.json"))) == 2  # the other setting's cells are there
@@ -317,7 +317,7 @@ def test_experiment_compares_columns_advises_and_tells_the_cost(relations, tmp_p
     assert (cost["single"]["models"], cost["multi-label"]["models"]) == (3, 1)
     assert cost["single"]["ratio"] == pytest.approx(3.0)
     assert "advice:" in text
-    assert "two-sided Student" in text
+    assert "two-sided Student's t-test, α .05" in text
     page = result.to_markdown()
     assert "| baseline minus |" in page
     assert page.endswith("```")
@@ -344,9 +344,12 @@ def test_advice_follows_the_test_behind_it():
     rows = [row("joint", joint), row("alone", alone, models=3, schedule="single")]
     chosen = [("a", "joint"), ("b", "single"), ("c", "cannot tell")]
     assert [(a.column, a.choice) for a in advise(rows)] == chosen
-    assert advise(rows)[2].reason == "a loss of more than 0.5 points is not ruled out; about 41 seeds would"
+    assert (
+        advise(rows)[2].reason
+        == "a loss of more than 0.5 points is not ruled out; that would take about 41 seeds"
+    )
     # The interval of c is −2.3 to 2.3: it leaves out a loss of 3 points.
-    assert advise(rows, margin=3.0)[2].reason == "loses less than 3 points, and one model instead of 3"
+    assert advise(rows, margin=3.0)[2].reason == "loses less than 3 points and needs one model instead of 3"
     header, cells = paper_table(rows, "joint")
     assert header == ("setting", "a", "b", "c")
     assert cells == [("joint", ".802", ".702", ".610"), ("alone", ".702↑", ".752↓", ".611")]
@@ -374,7 +377,7 @@ def test_advice_on_errors_counts_a_fall_as_a_gain():
 
     joint, alone = {"a": (0.200, 0.201, 0.202)}, {"a": (0.300, 0.301, 0.302)}
     rows = [row("joint", joint, metric="mse"), row("alone", alone, models=2, schedule="single", metric="mse")]
-    assert [(a.choice, a.reason) for a in advise(rows)] == [("joint", "learns more with the others")]
+    assert [(a.choice, a.reason) for a in advise(rows)] == [("joint", "better when learnt with the others")]
     turned = [
         row("joint", alone, metric="mse"),
         row("alone", joint, models=2, schedule="single", metric="mse"),
@@ -584,7 +587,7 @@ def test_cells_that_are_damaged_are_named_and_trained_again(lone, tmp_path, dama
         file.write_bytes(spoil(content))
     again, told = run(lone, tmp_path)
     assert told[0].startswith(f"DAMAGED {file}: ")
-    assert told[0].endswith("; it is trained again")
+    assert told[0].endswith("; this run is trained again")
     assert again.rows[0].numbers == first.rows[0].numbers
     assert run(lone, tmp_path)[1] == []
 
@@ -627,7 +630,7 @@ def test_a_worker_that_is_killed_is_told_in_a_sentence(lone, tmp_path, monkeypat
     from likewise.experiments import runner
 
     monkeypatch.setattr(runner, "run_cell", die)
-    with pytest.raises(EvaluationError, match="run the same command again, with fewer --workers"):
+    with pytest.raises(EvaluationError, match="Run the same command again, with fewer --workers"):
         likewise.experiment(lone, tmp_path / "out", device="cpu", workers=2)
     monkeypatch.undo()
     run(lone, tmp_path)
@@ -640,9 +643,17 @@ def die(cell, folder):
 @pytest.mark.parametrize(
     ("before", "after", "where"),
     [
-        ("seeds = [1, 2]", "seeds = [1, 1, 1]", "seeds: 1 stands there twice"),
-        ("seeds = [1, 2]", "seeds = [1, 2]\ngrid_seeds = [3, 3]", "grid_seeds: 3 stands there twice"),
-        ("[1e-5, 1e-3]", "[1e-5, 1e-3, 1e-5]", "grid.stage.0.learning_rate: 1e-05 stands there twice"),
+        ("seeds = [1, 2]", "seeds = [1, 1, 1]", "seeds: 1 is named twice and would count twice"),
+        (
+            "seeds = [1, 2]",
+            "seeds = [1, 2]\ngrid_seeds = [3, 3]",
+            "grid_seeds: 3 is named twice and would count twice",
+        ),
+        (
+            "[1e-5, 1e-3]",
+            "[1e-5, 1e-3, 1e-5]",
+            "grid.stage.0.learning_rate: 1e-05 is named twice and would count twice",
+        ),
     ],
 )
 def test_experiment_file_that_names_a_number_twice_is_refused(files, before, after, where):
@@ -650,7 +661,7 @@ def test_experiment_file_that_names_a_number_twice_is_refused(files, before, aft
     with pytest.raises(RecipeError) as caught:
         read_experiment(files)
     assert where in str(caught.value)
-    assert "name each once" in str(caught.value)
+    assert "name each value once" in str(caught.value)
 
 
 def test_experiment_writes_into_no_encoder_and_over_no_other_summary(files, tmp_path, here, tiny_encoder):

@@ -452,16 +452,16 @@ def test_plan_tells_that_dev_is_the_training_file(here, tiny_encoder, tiny_pairs
     (tmp_path / "dev.csv").write_text("".join([lines[0], *lines[30:]]), encoding="utf8")
     shared = ("--relation", "similarity:0..5", "--encoder", tiny_encoder, "--dry-run")
     for train, dev, told in (
-        ("pairs.csv", "pairs.csv", "dev and training rows are the same file (pairs.csv)"),
-        ("pairs.csv", "./pairs.csv", "dev and training rows are the same file (pairs.csv)"),
-        ("pairs.csv", "link.csv", "dev and training rows are the same file (link.csv)"),
-        ("pairs.csv", "copy.csv", "40 of 40 dev rows (copy.csv) are training rows too"),
+        ("pairs.csv", "pairs.csv", "the dev set and the training data are the same file (pairs.csv)"),
+        ("pairs.csv", "./pairs.csv", "the dev set and the training data are the same file (pairs.csv)"),
+        ("pairs.csv", "link.csv", "the dev set and the training data are the same file (link.csv)"),
+        ("pairs.csv", "copy.csv", "40 of 40 dev rows (copy.csv) are also training rows"),
         ("train.csv", "dev.csv", None),
     ):
         code, said = here("train", train, *shared, "--set", f'stage.0.dev=[{{source="{dev}"}}]')
         assert code == 0, said
         assert (told or "training rows") in said if told else "are the same file" not in said
-        assert ("the dev score tells what was remembered" in said) is (told is not None)
+        assert ("so the dev score measures what was memorised" in said) is (told is not None)
 
 
 # Python
@@ -662,5 +662,5 @@ def test_word_vectors_that_never_end_are_refused(tmp_path):
     with pytest.raises(LikewiseError, match="named pipe"):
         load_vectors(folder)
     (tmp_path / "v.txt").write_text("word " + "1 " * 1_000_000)
-    with pytest.raises(LikewiseError, match="no line of a word"):
+    with pytest.raises(LikewiseError, match="this line is not a word followed by its numbers"):
         load_vectors(tmp_path / "v.txt")

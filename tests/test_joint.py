@@ -208,9 +208,9 @@ def test_numbers_of_single_texts_are_scored(rated_texts, monkeypatch):
     assert high > 3 > 2 > low
     assert len(model.score(rated_texts / "texts.csv")["same"]) == 48
     assert likewise.score(["the dog runs"], model)["same"][0] == pytest.approx(high)
-    with pytest.raises(UsageError, match="reads single texts: give a list of them"):
+    with pytest.raises(UsageError, match=r"reads single texts\. Pass a list of texts"):
         model.score([("the dog runs", "the dog sleeps")])
-    with pytest.raises(UsageError, match=r"a number \(0..5\), not labels .* score with it"):
+    with pytest.raises(UsageError, match=r"a number \(0..5\) and does not classify single texts\. Use score"):
         likewise.load_classifier(rated_texts / "model", device="cpu")
     follow_card(rated_texts / "model", monkeypatch)
 
@@ -248,7 +248,7 @@ def test_a_joint_model_says_that_it_explains_and_encodes_nothing(trained):
     model = likewise.load(trained / "model", device="cpu")
     with pytest.raises(UsageError, match="no vectors of texts or words"):
         model.explain("a dog", "a cat")
-    with pytest.raises(UsageError, match="take an encoder instead"):
+    with pytest.raises(UsageError, match="Use an encoder instead"):
         model.encode(["a dog"])
 
 
@@ -267,7 +267,7 @@ def test_texts_may_come_as_a_series(rated_texts):
 
 def test_the_card_of_a_joint_model_is_right(trained, monkeypatch):
     follow_card(trained / "model", monkeypatch)
-    assert "Loads with `CrossEncoder`" in (trained / "model" / "README.md").read_text()
+    assert "Also loads with `CrossEncoder`" in (trained / "model" / "README.md").read_text()
 
 
 def test_the_encoder_that_is_given_is_the_one_that_starts(tiny_encoder, tmp_path):
@@ -348,8 +348,9 @@ def test_rows_without_a_label_count_nowhere(tiny_encoder, tmp_path):
         device="cpu",
         tell=told.append,
     )
-    assert "  56 rows without same left out" in told
-    assert any(": 58 pairs read as one input, dev split-off dev 6" in line for line in told)
+    assert "  left out 56 rows without a value for same" in told
+    plan = ": 58 pairs, each read as one input; dev set: split-off dev (6 rows)"
+    assert any(line.endswith(plan) for line in told)
     assert model.about["stages"][0]["pairs"] == 58
     [stage] = make_recipe("finetune", data=str(tmp_path / "pairs.csv"), relations="same:classes")[0].stage
     assert stage.epochs == 20
@@ -367,8 +368,9 @@ def test_a_dev_that_tells_nothing_does_not_end_a_run_that_keeps_the_last_step(ti
     options = {"encoder": tiny_encoder, "device": "cpu", "data": rare_positives(tmp_path)}
     told: list[str] = []
     likewise.train("finetune", overrides={"stage.0.max_steps": 1}, tell=told.append, **options)
-    assert any("is not measured: too few values of same, or all of them the same" in line for line in told)
-    with pytest.raises(DataError, match=r"larger stage.0.dev_share"):
+    found = "not measured on split-off dev: it has too few values of same, or they are all the same"
+    assert any(found in line for line in told)
+    with pytest.raises(DataError, match=r"raise stage.0.dev_share"):
         likewise.train("finetune", overrides={"stage.0.max_steps": 1, "stage.0.select": True}, **options)
 
 
@@ -396,7 +398,7 @@ def test_inputs_are_cut_at_the_transformer_s_positions(tiny_encoder, tmp_path):
     told: list[str] = []
     model = likewise.train(str(file), device="cpu", tell=told.append)
     positions = model.model.encoder.config.max_position_embeddings
-    assert f"  cut at {positions} pieces, all that the encoder reads" in told
+    assert f"  inputs are cut at {positions} tokens, the encoder's maximum" in told
     assert model.score([("a dog sings", "the cat runs " * 500)])["same"][0] in ("no", "yes")
 
 
@@ -467,7 +469,7 @@ def test_one_value_everywhere_is_refused(tiny_encoder, tmp_path):
 def test_word_vectors_are_no_joint_encoder(tiny_vectors, tmp_path):
     document = recipe("x", pairs_table(tmp_path), CLASSES)
     document["encoder"] = {"kind": "average", "vectors": str(tiny_vectors)}
-    with pytest.raises(RecipeError, match="no transformer"):
+    with pytest.raises(RecipeError, match="is not a transformer, so it cannot read two texts as one input"):
         run(tmp_path, document)
 
 
@@ -510,7 +512,7 @@ def test_an_own_table_of_several_ratings_is_asked_which(tiny_encoder, tmp_path):
 def test_shipped_rows_are_filtered_against_their_own_test_set(data_dir, relation, kept):
     recipe = read_recipe("finetune", overrides={"stage.0.relation": relation})
     [data] = read_stages(jobs_of(recipe, RunContext(data_dir=data_dir)))
-    assert data.notes[0].startswith(f"leak filter: {kept} {relation}/train rows kept")
+    assert data.notes[0].startswith(f"leak filter: kept {kept} rows of {relation}/train; ")
 
 
 @pytest.mark.realdata

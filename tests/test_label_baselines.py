@@ -134,7 +134,8 @@ def test_word2vec_learns_from_training_texts_and_knows_every_word_of_a_label(tas
     assert "zzz" not in words  # it stands in dev texts alone
     assert "animal" not in words  # a label is known by its texts
     distinct = len({text for text, _ in sentences()})
-    assert any(f"word2vec: vectors of width 12 from {distinct} training texts" in line for line in told)
+    learning = f"word2vec: learning vectors of width 12 from {distinct} training texts"
+    assert any(learning in line for line in told)
     near = encoder.encode([*ANIMALS, *TOOLS])
     near = near / np.linalg.norm(near, axis=1, keepdims=True)
     alike = near @ near.T
@@ -182,7 +183,7 @@ def test_word2vec_of_nothing_is_refused(tasks):
     from likewise.encoders.word2vec import Word2VecSettings, train_word2vec
 
     pytest.importorskip("gensim")
-    with pytest.raises(DataError, match="no word stands 3 times in 2 texts"):
+    with pytest.raises(DataError, match="no word occurs 3 times in 2 texts"):
         train_word2vec(["one two", "two three"], [], Word2VecSettings(least=3), seed=1)
 
 
@@ -215,7 +216,7 @@ def test_word_vectors_must_come_from_somewhere(tasks, here):
     (tasks / "tasks.toml").write_text(recipe.replace(f', vectors = "{tasks}/vectors"', ""))
     code, said = here("train", "tasks.toml", "--output", "out", "--device", "cpu")
     assert code == 2
-    assert "kind 'average' needs vectors" in said
+    assert "kind 'average' needs word vectors" in said
     assert "encoder.word2vec" in said
     assert not list(tasks.glob("out*"))
 

@@ -159,8 +159,7 @@ def test_a_label_with_some_unknown_words_is_told(folder, here, tiny_vectors, cap
     code, said = here(*TRAIN)
     assert code == 0, said
     assert (
-        "relation.pace: label 'slow', said 'zzz sleeps qqq', has words that the encoder does not know: "
-        in said
+        "relation.pace: label 'slow' (label text 'zzz sleeps qqq') has words unknown to the encoder (" in said
     )
     assert "zzz, qqq" in said
     (folder / "mail.csv").write_text("text\n" + "the man sleeps\n" * 5000)
@@ -169,7 +168,7 @@ def test_a_label_with_some_unknown_words_is_told(folder, here, tiny_vectors, cap
             "classify", "mail.csv", "--model", "out", "--labels", "sings, dog zzz", "--output", "x.csv"
         )
     assert code == 0, said
-    told = [record.message for record in caplog.records if "does not know: zzz" in record.message]
+    told = [record.message for record in caplog.records if "unknown to the encoder (zzz)" in record.message]
     assert len(told) == 1  # not once per window of the file
 
 
@@ -179,9 +178,9 @@ def test_a_sentence_encoder_is_asked_too(folder, here, refuse, tiny_encoder):
     write_recipe(folder / "tasks.toml", encoder, {"pace": f'{PACE_RELATION}\ntexts = {{ slow = "zzz" }}'})
     code, said = here(*TRAIN)
     assert code == 0, said
-    assert "label 'slow', said 'zzz', has no part that the encoder knows: zzz" in said
+    assert "label 'slow' (label text 'zzz') has no part known to the encoder (zzz)" in said
     said = refuse("classify", "the man", "--model", str(tiny_encoder), "--labels", "zzz, qqq")
-    assert "'zzz' and 'qqq' read the same to the encoder" in said
+    assert "'zzz' and 'qqq' are the same for the encoder" in said
 
 
 ALIKE = {
@@ -196,7 +195,7 @@ ALIKE = {
 def test_labels_of_a_task_that_read_the_same_are_refused(folder, refuse, encoder, case):
     write_recipe(folder / "tasks.toml", encoder, {"pace": ALIKE[case]})
     said = refuse(*TRAIN)
-    assert "relation.pace: labels 'fast' and 'slow' read the same" in said
+    assert "relation.pace: labels 'fast' and 'slow' are the same for the encoder" in said
     assert "different words" in said
 
 
@@ -279,7 +278,7 @@ def test_an_empty_text_on_the_command_line_is_refused_as_by_score(trained, refus
 def test_an_update_that_cannot_be_made_says_why(trained, refuse, mode):
     end = ("--mode", mode, "--output", "new", "--device", "cpu")
     said = refuse("update", "model", "pace.csv", "--task", "pace", *end)
-    assert "the model answers 'pace' already; choose another --task NAME" in said
+    assert "the model already answers 'pace'. Choose another --task NAME." in said
     (trained / "one.csv").write_text("text,tone\n" + "the man,fast\n" * 20)
     said = refuse("update", "model", "one.csv", "--task", "tone", *end, code=1)
     assert "only the label 'fast', expected two or more" in said
@@ -292,7 +291,7 @@ def test_an_update_that_cannot_be_made_says_why(trained, refuse, mode):
         "update", "model", "age.csv", "--task", "age", "--labels", "old", *end
     )
     said = refuse("update", "model", "age.csv", "--task", "age", "--labels", "old | new, new", *end)
-    assert "'old' and 'new' read the same" in said
+    assert "'old' and 'new' are the same for the encoder" in said
     said = refuse("update", "model", "age.csv", "--task", "age", "--labels", "old, red", *end, code=1)
     assert "'new' is not one of old, red" in said
 
@@ -329,13 +328,13 @@ def test_models_without_a_matcher_cannot_be_given_a_task(
     assert code == 0, said
     end = ("age.csv", "--task", "age", "--output", "new", "--device", "cpu")
     said = refuse("update", "fixed", *end)
-    assert "has a fixed layer per task and reads no labels; train it with a matcher" in said
+    assert "has a fixed layer per task and cannot read labels. Train one with a matcher" in said
     said = refuse("classify", "the man", "--model", "pairs", "--labels", "old, new", code=1)
     assert "has no matcher for labels" in said
     said = refuse("update", str(tiny_encoder), *end, code=1)
-    assert "there is nothing to update" in said
+    assert "was not trained by Likewise, so it cannot be updated" in said
     assert "likewise train" in said
-    assert "has one head per relation" in refuse("update", "pairs", *end)
+    assert "has a fixed head for each relation" in refuse("update", "pairs", *end)
 
 
 def test_rows_that_nothing_can_be_learnt_from_leave_no_run_behind(folder, refuse, encoder):
@@ -346,7 +345,7 @@ def test_rows_that_nothing_can_be_learnt_from_leave_no_run_behind(folder, refuse
     write_recipe(
         folder / "tasks.toml", encoder, {"pace": PACE_RELATION}, stage='dev = [{ source = "both.csv" }]'
     )
-    assert "all 20 training texts are 'fast'" in refuse(*TRAIN, code=1)
+    assert "all 20 training texts have the label 'fast'" in refuse(*TRAIN, code=1)
     write_rows(folder / "pace.csv", ("pace", PACE))
     (folder / "both.csv").write_text("text,pace\nthe man,\nthe dog,\n")
     assert "both.csv: no dev text has a label of any task" in refuse(*TRAIN, code=1)

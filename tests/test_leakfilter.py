@@ -102,16 +102,17 @@ def test_filter_line_says_what_was_kept(folder):
         "tatoeba_paraphrases/train",
         kept=36112,
         total=40000,
-        others="have a side in mrpc, stsb",
+        others="with a side in mrpc, stsb",
         rows="pairs",
     )
     assert found == (
-        "leak filter: 36,112 of 40,000 tatoeba_paraphrases/train pairs kept, others have a side in mrpc, stsb"
+        "leak filter: kept 36,112 of 40,000 pairs of tatoeba_paraphrases/train; "
+        "dropped 3,888 with a side in mrpc, stsb"
     )
     pairs = read_paraphrases([("A hut.", "A cabin."), ("A hill.", "A mound.")])
     for allow, kept, line in (
-        (False, 1, "leak filter: 1 of 2 mine pairs kept, others have a side in rte, cola"),
-        (True, 2, "LEAK LET IN: 1 of 2 mine pairs have a side in rte, cola"),
+        (False, 1, "leak filter: kept 1 of 2 pairs of mine; dropped 1 with a side in rte, cola"),
+        (True, 2, "leak not filtered: 2 pairs of mine, 1 of them with a side in rte, cola"),
     ):
         notes: list[str] = []
         leaks = SideFilter(["rte", "cola"], allow=allow, data_dir=folder)
@@ -142,8 +143,8 @@ def test_translations_are_filtered_against_parallel_sets_alone(folder, monkeypat
     [text] = data.rows.parallel
     assert list(text) == [("A hut.", "Eine Hütte."), ("A hill.", "Ein Hügel.")]
     [line] = [line for line in data.notes if line.startswith("leak filter")]
-    assert line.endswith("rows kept, others have a side in retrieval/de-en_test")
-    assert "2 of 3 " in line
+    assert line.endswith("; dropped 1 with a side in retrieval/de-en_test")
+    assert "kept 2 of 3 rows of " in line
 
 
 TEST = "text_a,text_b,similarity\nThe old grey ship left port at dawn.,A boat sailed away.,4\n"
@@ -185,10 +186,10 @@ def test_strict_drops_rows_that_share_a_text_and_near_copies_from_training_and_d
     data, lines = notes_of({**ships, **kind, "leak_filter": "strict"}, folder)
     assert [record.a for record in data.rows.train] == ["Fish swim.", "Cows graze."]
     assert [record.a for entry in data.dev for record in entry.records] == ["Fish swim.", "Cows graze."]
-    found = f"others have their pair (1), one text (1) or a near-copy (1) in {folder}/test.csv"
+    found = f"their pair (1), one text (1) or a near-duplicate (1) with {folder}/test.csv"
     assert lines == [
-        f"leak filter: 2 of 5 {folder}/train.csv rows kept, {found}",
-        f"dev: 2 of 5 {folder}/dev.csv rows kept, {found}",
+        f"leak filter: kept 2 of 5 rows of {folder}/train.csv; dropped 3 sharing {found}",
+        f"leak filter, dev set: kept 2 of 5 rows of {folder}/dev.csv; dropped 3 sharing {found}",
     ]
 
 
@@ -199,8 +200,9 @@ def test_the_filter_by_pair_is_the_default_and_says_what_it_said(folder, ships):
         lines
         == again
         == [
-            f"leak filter: 4 of 5 {folder}/train.csv rows kept, others stand in {folder}/test.csv",
-            f"dev: 4 of 5 {folder}/dev.csv rows kept, others stand in {folder}/test.csv",
+            f"leak filter: kept 4 of 5 rows of {folder}/train.csv; dropped 1 found in {folder}/test.csv",
+            "leak filter, dev set: "
+            f"kept 4 of 5 rows of {folder}/dev.csv; dropped 1 found in {folder}/test.csv",
         ]
     )
     assert plain.rows.train == said.rows.train
@@ -211,15 +213,15 @@ def test_strict_leak_that_is_let_in_is_counted_by_reason_and_dev_stays_strict(fo
     assert len(data.rows.train) == 5
     assert sum(len(entry.records) for entry in data.dev) == 2
     assert lines[0] == (
-        f"LEAK LET IN: 3 of 5 {folder}/train.csv rows have their pair (1), one text (1) or a near-copy "
-        f"(1) in {folder}/test.csv"
+        f"leak not filtered: 5 rows of {folder}/train.csv, 3 of them sharing their pair (1), one text (1) "
+        f"or a near-duplicate (1) with {folder}/test.csv"
     )
 
 
 def test_strict_without_evaluation_sets_says_that_it_drops_nothing(folder, ships):
     data, lines = notes_of({**ships, **PAIRS, "filter_against": [], "leak_filter": "strict"}, folder)
     assert len(data.rows.train) == 5
-    assert lines == ['leak filter: leak_filter = "strict" drops nothing, as filter_against is empty']
+    assert lines == ['leak filter: "strict" drops nothing, because filter_against is empty']
 
 
 def test_another_leak_filter_is_an_error_with_its_path(ships):
@@ -249,7 +251,7 @@ def test_strict_for_labels_drops_near_copies_of_a_text(folder):
     assert [record.a for record in data.rows.train] == ["We won.", "We lost."]
     assert [record.a for entry in data.dev for record in entry.records] == ["We won.", "We lost."]
     assert lines[0].endswith(
-        f"news.csv rows kept, others have their text (1) or a near-copy (1) in {folder}/seen.csv"
+        f"news.csv; dropped 2 sharing their text (1) or a near-duplicate (1) with {folder}/seen.csv"
     )
     data, _ = notes_of({**stage, "leak_filter": "pair"}, folder, relation)
     assert len(data.rows.train) == 3
@@ -275,12 +277,13 @@ def test_strict_for_paraphrases_drops_near_copies_of_a_side(folder, ships):
     data, lines = notes_of({**stage, "leak_filter": "strict"}, folder)
     assert [pair.text_a for pair in data.rows] == ["Birds sing."]
     assert lines == [
-        f"leak filter: 1 of 3 {folder}/same.csv pairs kept, others have a side (1) or a near-copy of one "
-        f"(1) in {folder}/test.csv"
+        f"leak filter: kept 1 of 3 pairs of {folder}/same.csv; dropped 2 with a side (1) or a "
+        f"near-duplicate of one (1) in {folder}/test.csv"
     ]
     data, lines = notes_of({**stage, "leak_filter": "strict", "allow_leak": True}, folder)
     assert len(data.rows) == 3
-    assert lines[0].startswith("LEAK LET IN: 2 of 3 ")
+    assert lines[0].startswith("leak not filtered: 3 pairs of ")
+    assert ", 2 of them with a side (1) or " in lines[0]
 
 
 def test_strict_for_translations_drops_near_copies_of_a_side(folder, monkeypatch):
@@ -302,7 +305,7 @@ def test_strict_for_translations_drops_near_copies_of_a_side(folder, monkeypatch
     data, lines = notes_of({**stage, "leak_filter": "strict"}, folder)
     assert list(data.rows.parallel[0]) == [("Birds sing.", "Vögel singen.")]
     assert lines[0].endswith(
-        " 1 of 3 mine.tsv rows kept, others have a side (1) or a near-copy of one (1) in retrieval/de-en_test"
+        "mine.tsv; dropped 2 with a side (1) or a near-duplicate of one (1) in retrieval/de-en_test"
     )
 
 

@@ -544,7 +544,7 @@ def test_train_writes_no_model_to_the_root(likewise, tmp_path, tiny_encoder, roo
     command = ("train", tmp_path / "pairs.csv", "--encoder", tiny_encoder, "--device", "cpu")
     done = likewise(*command, "--output", root, "--overwrite")
     assert done.returncode == 2
-    assert "root of all folders" in done.stderr
+    assert "is the root folder" in done.stderr
 
 
 def test_train_in_python_replaces_no_model_that_its_encoder_leads_to(tmp_path, tiny_encoder, tiny_pairs):

@@ -96,7 +96,7 @@ def test_head_linear_matches_a_hand_computed_number():
 
 
 def test_model_refuses_a_linear_head_that_cannot_compare(tiny_encoder):
-    with pytest.raises(UsageError, match="cannot compare them"):
+    with pytest.raises(UsageError, match="cannot compare the texts"):
         build(tiny_encoder, [Objective(SIMILARITY, "scalar", "mse", pairing=("u", "v"))])
     build(tiny_encoder, [Objective(SIMILARITY, "scalar", "mse", pairing=("u", "v"), allow_blind=True)])
     build(tiny_encoder, [Objective(SIMILARITY, "scalar", "mse", pairing=("u", "v"), layers=Layers((8,)))])

@@ -36,7 +36,7 @@ def without(place, keep=lambda row: False):
 
 
 REFUSED = {
-    "no label at all": (table(without(1)), DECLARED, "p.csv: relation 'actor' has no rating in any of"),
+    "no label at all": (table(without(1)), DECLARED, "p.csv: relation 'actor' has no rating in any of the"),
     "one constant value": (
         table(lambda row, values: [values[0], 1, values[2]]),
         DECLARED,
@@ -70,7 +70,7 @@ REFUSED = {
     "dev that says nothing": (
         table(lambda row, values: [values[0] if row < 3 else "", *values[1:]]),
         ["--relation", "similarity:0..4"],
-        "to select by, or all of them the same; give more dev pairs",
+        "to select a model by, or they are all the same; add dev pairs",
     ),
 }
 

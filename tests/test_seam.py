@@ -285,7 +285,7 @@ def test_a_constant_dev_set_is_refused_before_anything_is_encoded(world):
     document = worlds.recipes()["parallel-refine"]
     document["stage"][1]["dev"] = [{"source": "const.csv"}]
     Path("recipe.toml").write_text(tomli_w.dumps(document))
-    with pytest.raises(DataError, match=r"const\.csv: too few ratings of similarity"):
+    with pytest.raises(DataError, match=r"const\.csv: the dev set has too few ratings of similarity"):
         dry_run(read_recipe("recipe.toml"), context=RunContext(device="cpu"))
 
 

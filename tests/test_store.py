@@ -71,13 +71,15 @@ def test_lines_that_lead_to_no_answer_on_the_scale_are_refused(folder, tmp_path,
     document = json.loads((edited / "likewise" / "model.json").read_text())
     document["answers"]["similarity"]["lines"]["cosine"] = line
     (edited / "likewise" / "model.json").write_text(json.dumps(document))
-    with pytest.raises(ModelError, match=r"answers\.(similarity leads to no answer|lines = )"):
+    with pytest.raises(
+        ModelError, match=r"answers\.(similarity does not lead to the relation's scale|lines = )"
+    ):
         likewise.load(edited, device="cpu")
 
 
 def test_the_card_of_a_pair_model_is_right(folder, monkeypatch):
     follow_card(folder, monkeypatch)
-    assert "Loads with `SentenceTransformer` too" in (folder / "README.md").read_text()
+    assert "Also loads with `SentenceTransformer`" in (folder / "README.md").read_text()
 
 
 def test_score_of_a_named_relation_and_of_an_unknown_one(folder):

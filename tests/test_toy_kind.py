@@ -331,7 +331,7 @@ def test_an_epoch_with_other_batches_than_announced_is_refused(ladder):
     from likewise.training.sampler import Share, StepSampler
 
     batches = Batches(6, 2, lambda epoch: [[0, 1], [2, 3], [4, 5]], dict, lambda items: items[:1])
-    with pytest.raises(UsageError, match="3 batches and 2 were announced"):
+    with pytest.raises(UsageError, match=r"epoch 0 has 3 batches, but Batches\.steps is 2"):
         list(StepSampler(batches, Share(0, 1, chunked=True)))
 
 

@@ -189,7 +189,7 @@ def test_weights_of_a_translator_are_said_to_be_unreadable_and_not_damaged(tmp_p
     build.from_config(config).save_pretrained(tmp_path / "m")
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(MODELS / "pairs" / name, tmp_path / "m" / name)
-    line = refused(tmp_path / "m", kind, "has an encoder and a decoder", "take another model")
+    line = refused(tmp_path / "m", kind, "has an encoder and a decoder", "Use another model.")
     assert "damaged" not in line
 
 
@@ -633,7 +633,7 @@ def test_weights_that_stand_twice_under_one_name_are_refused(tiny_encoder, tmp_p
     weights = load_file(file)
     others = {f"bert.{name}": torch.randn_like(tensor) for name, tensor in weights.items()}
     save_file({**weights, **others}, file, metadata={"format": "pt"})
-    refused(folder, "two tensors for one place")
+    refused(folder, "both tensors for the same place")
 
 
 @pytest.mark.parametrize("kind", [torch.bool, torch.int8])
@@ -660,7 +660,7 @@ def test_a_model_without_its_vocabulary_does_not_answer(tiny_encoder, saved, tmp
     if saved_by == "others":
         folder = Path(shutil.copytree(tiny_encoder, tmp_path / "m"))
     (folder / "tokenizer.json").unlink()
-    refused(folder, "no vocabulary")
+    refused(folder, "vocabulary is missing")
 
 
 @pytest.mark.parametrize("name", ["modules.json", "1_Pooling/config.json", "tokenizer_config.json"])

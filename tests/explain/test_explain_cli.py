@@ -219,10 +219,10 @@ CALLS = {
     "no links": (["--links", "empty.jsonl"], "holds no pair"),
     "other relation": (
         ["a", "b", "--relation", "topic"],
-        "does not answer relation 'topic'; it answers similarity",
+        "does not answer relation 'topic'. Choose one of similarity",
     ),
     "not UTF-8": (["a", "\udcff"], "not UTF-8"),
-    "long text": (["a", "dog " * 1001], "the second text has 1,001 words, at most 1,000"),
+    "long text": (["a", "dog " * 1001], "the second text has 1,001 words, but at most 1,000"),
     "no rows": (["head.csv", "--output", "x.jsonl"], "no rows"),
     "bad row": (["bad.csv", "--output", "x.jsonl"], "bad.csv:3"),
 }
@@ -249,7 +249,7 @@ def test_a_model_of_word_vectors_is_refused(here, tiny_vectors, tmp_path):
     average_encoder(tiny_vectors, device="cpu").save(str(tmp_path / "m"), create_model_card=False)
     code, said = here("explain", "a man", "a dog", "--model", "m", "--device", "cpu")
     assert code == 1
-    assert "phrases need the states of a transformer and a fast tokenizer, which this encoder has not" in said
+    assert "phrases need the states of a transformer and a fast tokenizer, which this encoder lacks" in said
     assert said.endswith("; choose another --model\n")
 
 
@@ -258,7 +258,12 @@ def test_rules_stand_in_for_a_parser_and_say_so_once(here, tiny_encoder, tmp_pat
     (tmp_path / "p.csv").write_text("a,b\n" + "a man,a dog\n" * 300, encoding="utf8")
     code, said = here("explain", "p.csv", "--output", "x.jsonl", "--model", tiny_encoder, "--device", "cpu")
     assert code == 0
-    assert said.count("phrases by rules, since spaCy is not installed; for better ones: pip install") == 1
+    assert (
+        said.count(
+            "spaCy is not installed, so phrases are found by rules. For better phrases, run pip install"
+        )
+        == 1
+    )
 
 
 def test_terminal_breaks_no_line_and_moves_no_cursor(explain):

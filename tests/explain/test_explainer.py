@@ -223,12 +223,14 @@ def test_words_beyond_the_encoder_are_told(predictor, words, expected):
 
 
 def test_long_texts_are_refused_with_their_place(predictor):
-    with pytest.raises(DataError, match=r"pair 1: the second text has 1,001 words, at most 1,000 .* cut it"):
+    with pytest.raises(
+        DataError, match=r"pair 1: the second text has 1,001 words, but at most 1,000 .* cut it"
+    ):
         predictor.explain([TEXTS, ("a man", "dog " * 1001)], phrases="rules")
 
 
 def test_empty_texts_are_refused(predictor):
-    with pytest.raises(DataError, match="pair 0, text b: is empty"):
+    with pytest.raises(DataError, match="pair 0, text b: the text is empty"):
         predictor.explain("a man", " ")
 
 
@@ -236,7 +238,9 @@ def test_a_model_of_word_vectors_is_refused_with_a_remedy(tiny_vectors, tmp_path
     from likewise.encoders.words import average_encoder
 
     average_encoder(tiny_vectors, device="cpu").save(str(tmp_path / "m"), create_model_card=False)
-    with pytest.raises(ModelError, match=r"states of a transformer .*; give likewise\.load another `model`$"):
+    with pytest.raises(
+        ModelError, match=r"states of a transformer .*; load another `model` with likewise\.load$"
+    ):
         load(tmp_path / "m", device="cpu").explain("a man", "a dog")
 
 

@@ -287,7 +287,7 @@ def is_other_cache(line: str) -> bool:
 
 def advised(arguments: list[str], said: str) -> list[str] | None:
     """The command with the option that a message names; None where it names none that is new."""
-    if "--resume" in arguments and "leave --resume out" in said:
+    if "--resume" in arguments and "leave --resume out" in said.lower():
         return [word for word in arguments if word != "--resume"]
     for option in ("--resume", "--overwrite"):
         if option in said and option not in arguments and offered(tuple(arguments), option):

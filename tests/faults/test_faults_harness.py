@@ -141,10 +141,12 @@ def test_faults_a_sample_is_the_same_for_a_seed_and_of_both_kinds():
 
 def test_faults_going_on_follows_the_message():
     command = ["train", "x.toml", "--output", "m"]
-    unfinished = "error: m.run holds an unfinished run; go on with --resume or start over with --overwrite"
+    unfinished = (
+        "error: m.run holds an unfinished run. Continue it with --resume, or start over with --overwrite."
+    )
     assert advised(command, unfinished) == [*command, "--resume"]
     assert advised([*command, "--resume"], "start over with --overwrite") == [*command, "--overwrite"]
-    assert advised([*command, "--resume"], "no run to resume; leave --resume out") == command
+    assert advised([*command, "--resume"], "there is no run to resume. Leave --resume out.") == command
     assert advised(command, "error: the disk is full") is None
     assert advised(["audit", "a", "--against", "b"], "--resume") is None
 

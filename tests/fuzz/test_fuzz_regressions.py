@@ -76,9 +76,13 @@ def test_messages_quote_a_part_of_a_long_argument(here, tmp_path, arguments):
 @pytest.mark.parametrize(
     ("check", "code", "told"),
     [
-        ({"relation": "nothing"}, 2, "check.0.relation: 'nothing' is not one of similarity"),
+        (
+            {"relation": "nothing"},
+            2,
+            "check.0.relation: 'nothing' is not a relation of the recipe (similarity)",
+        ),
         ({"metric": "nothing"}, 2, "check.0.metric: "),
-        ({"source": "unrated.csv"}, 1, "unrated.csv: has no ratings of 'similarity'"),
+        ({"source": "unrated.csv"}, 1, "unrated.csv has no ratings of 'similarity'"),
     ],
 )
 def test_experiment_says_what_a_check_lacks(here, tmp_path, check, code, told):

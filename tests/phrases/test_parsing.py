@@ -173,7 +173,9 @@ def test_phraser_by_name(model, parser, monkeypatch):
 def test_phraser_auto_without_a_model_tells_what_it_uses_and_how_to_do_better(without_models):
     told = []
     assert phraser("auto", told.append).name == "rules"
-    assert told == [f"phrases by rules, since no spaCy model was found; for better ones: {REMEDY}"]
+    assert told == [
+        f"no spaCy model was found, so phrases are found by rules. For better phrases, run {REMEDY}."
+    ]
     assert phraser("auto").name == "rules"
 
 
@@ -181,7 +183,9 @@ def test_phraser_auto_without_spacy_tells_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", None)
     told = []
     assert phraser(tell=told.append).name == "rules"
-    assert told == [f"phrases by rules, since spaCy is not installed; for better ones: {REMEDY}"]
+    assert told == [
+        f"spaCy is not installed, so phrases are found by rules. For better phrases, run {REMEDY}."
+    ]
 
 
 @pytest.mark.parametrize("name", ["spacy", "en_core_web_md", "./folder"])
@@ -213,7 +217,7 @@ def test_phraser_refuses_a_folder_that_is_no_pipeline_or_has_no_parser(tmp_path)
     with pytest.raises(ModelError, match="has no parser"):
         phraser(str(tmp_path / "blank"))
     (tmp_path / "blank" / "config.cfg").write_text("garbage", encoding="utf8")
-    with pytest.raises(ModelError, match="spaCy cannot load it"):
+    with pytest.raises(ModelError, match=r"spaCy cannot load .*blank"):
         phraser(str(tmp_path / "blank"))
 
 

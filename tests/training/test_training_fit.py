@@ -75,7 +75,7 @@ def test_fit_multi_task_takes_one_step_per_relation(tiny_encoder, records):
 def test_fit_refuses_schedules_that_do_not_fit(tiny_encoder, records, tmp_path):
     with pytest.raises(UsageError, match="'single' trains one relation"):
         trained(tiny_encoder, records, tmp_path, TWO, schedule="single")
-    with pytest.raises(UsageError, match="accumulation must be 1"):
+    with pytest.raises(UsageError, match=r"Set accumulation to 1\."):
         trained(tiny_encoder, records, tmp_path, TWO, schedule="multi-task", accumulation=2)
 
 
@@ -168,7 +168,7 @@ def test_fit_without_a_gpu_and_without_a_word_about_it(tiny_encoder, records, tm
     found, _ = trained(tiny_encoder, records, tmp_path / "b", ONE, device=None, **given)
     for name, value in named.state_dict().items():
         assert torch.equal(value, found.state_dict()[name]), name
-    with pytest.raises(UsageError, match="fp16 is for GPUs: train in bf16"):
+    with pytest.raises(UsageError, match=r"fp16 needs a GPU\. Use bf16"):
         trained(tiny_encoder, records, tmp_path / "c", ONE, device=None, precision="fp16")
 
 
@@ -179,7 +179,7 @@ def test_fit_writes_to_a_tracker_by_name(tiny_encoder, records, tmp_path, monkey
 
 
 def test_fit_names_a_loss_that_is_no_number(tiny_encoder, records, tmp_path):
-    with pytest.raises(EvaluationError, match="lower learning_rate"):
+    with pytest.raises(EvaluationError, match="Lower learning_rate"):
         trained(tiny_encoder, records, tmp_path, ONE, learning_rate=1e30, max_steps=30, clip=0.0, warmup=0.0)
 
 
@@ -187,7 +187,9 @@ def test_fit_needs_pairs_and_ratings(tiny_encoder, records, tmp_path):
     with pytest.raises(DataError, match="no training pairs are left"):
         trained(tiny_encoder, [], tmp_path, ONE)
     mood = [Objective(Relation.graded("mood", 0, 1), "scalar", "mse")]
-    with pytest.raises(DataError, match=r"'mood' has no rating in any of .* training pairs; name its column"):
+    with pytest.raises(
+        DataError, match=r"'mood' has no rating in any of the .* training pairs\W+[Nn]ame its column"
+    ):
         trained(tiny_encoder, records, tmp_path, mood)
 
 
@@ -305,7 +307,7 @@ def test_optimiser_freeze_by_prefix(tiny_encoder):
     assert sum(len(group["params"]) for group in optimiser.param_groups) == 2
     with pytest.raises(UsageError, match="matches no parameter"):
         make_optimiser(model, FitSettings(freeze=("encodr",)))
-    with pytest.raises(UsageError, match="nothing is left to train"):
+    with pytest.raises(UsageError, match="no parameter is left to train"):
         make_optimiser(model, FitSettings(freeze=("encoder", "heads")))
 
 

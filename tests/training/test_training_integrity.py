@@ -144,7 +144,7 @@ def test_checkpoint_that_is_damaged_is_told_and_the_one_before_it_is_used(
     model, resumed = train(run, resume=True)
     assert resumed == [8]
     assert f"checkpoint-00000010/{name}" in caplog.text
-    assert "the one before it is used" in caplog.text
+    assert "this checkpoint is removed, and an earlier one is used if there is one" in caplog.text
     assert all(torch.equal(value, undisturbed[key]) for key, value in weights(model).items())
 
 
@@ -168,7 +168,7 @@ def test_checkpoints_none_of_which_is_whole_let_the_stage_begin_anew(train, run,
         cut(folder / "optimizer.safetensors")
     model, resumed = train(run, resume=True)
     assert resumed == []
-    assert "no checkpoint is whole, so this stage is trained from its beginning" in caplog.text
+    assert "no undamaged checkpoint is left, so this stage is trained from its beginning" in caplog.text
     assert all(torch.equal(value, undisturbed[key]) for key, value in weights(model).items())
 
 
@@ -290,7 +290,7 @@ def test_fit_looks_at_the_loss_of_every_step(train, tmp_path, monkeypatch):
 
     monkeypatch.setattr(PairModel, "forward", spoilt)
     settings = FitSettings(batch_size=8, max_steps=12, device="cpu", select=False, evaluate_every=100)
-    with pytest.raises(EvaluationError, match=r"lower learning_rate, set clip, or use fp32"):
+    with pytest.raises(EvaluationError, match=r"Lower learning_rate, set clip, or use precision fp32"):
         train(tmp_path / "run", settings=settings)
     assert not (tmp_path / "run" / "done.json").exists()
 
@@ -310,7 +310,7 @@ def test_fit_saves_no_weights_that_are_lost_in_the_last_step(tiny_encoder, recor
 
     monkeypatch.setattr(SelectAndSave, "on_step_end", lose)
     settings = FitSettings(batch_size=8, max_steps=4, device="cpu")
-    with pytest.raises(EvaluationError, match=r"the weights of heads.* became infinite or not a number"):
+    with pytest.raises(EvaluationError, match=r"the weights of heads.* became infinite or NaN"):
         fit_pairs(model, records, settings=settings, run=tmp_path)
     assert not (tmp_path / "done.json").exists()
     assert not (tmp_path / "final.safetensors").exists()
@@ -320,7 +320,7 @@ def test_fit_writes_no_checkpoint_and_no_best_of_lost_weights(train, tmp_path):
     settings = FitSettings(
         batch_size=8, max_steps=9, device="cpu", learning_rate=1e38, clip=0.0, warmup=0.0, save_every=1
     )
-    with pytest.raises(EvaluationError, match="lower learning_rate"):
+    with pytest.raises(EvaluationError, match="Lower learning_rate"):
         train(tmp_path / "run", settings=settings)
     for folder in complete_checkpoints(tmp_path / "run"):
         kept = checkpoints.load_file(folder / "model.safetensors")
@@ -335,7 +335,7 @@ def test_selection_never_takes_a_dev_number_that_is_none(tmp_path):
 
 
 def test_vector_loop_looks_at_the_loss_of_every_step(tmp_path):
-    with pytest.raises(EvaluationError, match="lower learning_rate"):
+    with pytest.raises(EvaluationError, match="Lower learning_rate"):
         fit_line(tmp_path, dev=float, spoil=(2, 0))
     assert not (tmp_path / "done.json").exists()
     assert len(complete_checkpoints(tmp_path)) == 2

@@ -88,7 +88,7 @@ def test_run_does_not_go_on_from_another_encoder_of_the_same_size_and_time(begun
         rewritten(path, swapped(path.read_bytes(), b'"soup"', b'"book"'))
     else:
         rewritten(path, path.read_bytes().replace(b'"gelu"', b'"relu"'))
-    said = rf"files of the encoder that it started from have changed since \({file}\)"
+    said = rf"files of the encoder that the run started from have changed since then \({file}\)"
     with pytest.raises(UsageError, match=said):
         begun()
 
@@ -108,7 +108,7 @@ def test_run_goes_on_after_notes_were_written_beside_its_encoder(begun, tmp_path
 def test_run_tells_which_keys_of_its_recipe_changed(begun, tmp_path):
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("batch_size = 8", "batch_size = 4"))
-    with pytest.raises(UsageError, match=r"stage.0.batch_size was 8, now 4"):
+    with pytest.raises(UsageError, match=r"stage.0.batch_size was 8 and is now 4"):
         begun()
 
 
@@ -131,5 +131,5 @@ def test_run_does_not_go_on_after_settings_were_added_to_its_encoder(begun, tmp_
     file = tmp_path / "encoder" / name
     file.parent.mkdir(exist_ok=True)
     file.write_text("{}")
-    with pytest.raises(UsageError, match="files of the encoder that it started from have changed"):
+    with pytest.raises(UsageError, match="files of the encoder that the run started from have changed"):
         begun()

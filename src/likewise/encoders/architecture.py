@@ -1,4 +1,4 @@
-"""What transformers' config.json may say: a built-in architecture, of a size that a machine can hold."""
+"""Check transformers' config.json: it must name a built-in architecture of a plausible size."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ _DTYPES = (None, "auto", "float32", "float16", "bfloat16", "float64")
 
 
 def check_architecture(path: Path, document: Any, is_attention: Callable[[Any], bool]) -> None:
-    """Refuse a config.json without a known architecture, that steers the loader, or has absurd sizes."""
+    """Raise an error for a config.json with an unknown architecture, loader settings or absurd sizes."""
     if not isinstance(document, dict):
         raise ModelError(f"{path}: expected a table of settings; {DAMAGED}")
     kind = document.get("model_type")
     if not isinstance(kind, str) or kind not in _text_models():
         raise ModelError(
-            f"{path}: model_type {str(kind)[:60]!r} is no text model that transformers brings along; "
-            "a folder's own code is never run: take another model, or a newer transformers"
+            f"{path}: model_type {str(kind)[:60]!r} is not a text model that is built into transformers. A "
+            "folder's own code is never run. Use another model, or a newer transformers."
         )
     for key, is_one in (("tokenizer_class", is_tokenizer_class), ("processor_class", is_processor_class)):
         if document.get(key) is not None and not is_one(document[key]):
             raise ModelError(
-                f"{path}: {key} = {str(document[key])[:60]!r} is no class that reads texts; remove the key"
+                f"{path}: {key} = {str(document[key])[:60]!r} is not a class that reads texts. Remove it."
             )
     _check_table(path, document, is_attention)
 
@@ -84,7 +84,7 @@ _TEXT_TO_TEXT = frozenset({"led", "longt5", "m2m_100", "pegasus_x", "switch_tran
 
 @cache
 def _text_models() -> frozenset[str]:
-    """The architectures of transformers that read texts and nothing else."""
+    """The architectures of transformers that read only texts."""
     from transformers.models.auto import modeling_auto
 
     def listed(task: str) -> set[str]:
@@ -101,7 +101,7 @@ def _is_name(value: Any) -> bool:
 
 
 def is_processor_class(value: Any) -> bool:
-    """Whether a name is that of a processor: the library would load any class of that name, models too."""
+    """Whether a name is that of a processor; the library would load any class by name, also models."""
     from transformers import ProcessorMixin
     from transformers.models.auto.processing_auto import processor_class_from_name
 
@@ -110,7 +110,7 @@ def is_processor_class(value: Any) -> bool:
 
 
 def is_tokenizer_class(value: Any) -> bool:
-    """Whether a name is that of a tokenizer: of no class that loads others, or unknown to transformers."""
+    """Whether a name is that of a tokenizer that loads no other class, or is unknown to transformers."""
     from transformers import PreTrainedTokenizerBase
     from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
 
@@ -125,13 +125,15 @@ def _check_table(path: Path, table: dict[str, Any], is_attention: Callable[[Any]
     for key, value in table.items():
         # `auto_map` names code of the folder; an architecture that is built in never follows it.
         if key in _STEERING and value not in (None, False, {}, []):
-            raise ModelError(f"{path}: {key} is set: {_STEERING[key]}; remove the key, or take another model")
+            raise ModelError(
+                f"{path}: {key} must not be set, because {_STEERING[key]}. Remove it, or use another model."
+            )
         if _ATTENTION.fullmatch(key) and not is_attention(value):
             found = f"{key} = {str(value)[:60]!r}"
-            raise ModelError(f"{path}: {found} is not built in and not installed; remove the key")
+            raise ModelError(f"{path}: {found} is neither built in nor installed. Remove the key.")
         if key in ("dtype", "torch_dtype") and value not in _DTYPES:
             raise ModelError(
-                f"{path}: {key} = {str(value)[:60]!r} is no precision of weights; remove the key"
+                f"{path}: {key} = {str(value)[:60]!r} is not a precision of weights. Remove the key."
             )
         _check_size(path, key, value)
         for part in value if isinstance(value, list) else [value]:
@@ -142,7 +144,7 @@ def _check_table(path: Path, table: dict[str, Any], is_attention: Callable[[Any]
 def _check_size(path: Path, key: str, value: Any) -> None:
     if key in ("id2label", "label2id") and isinstance(value, dict | list) and len(value) > _MOST_LABELS:
         raise ModelError(
-            f"{path}: {key} has {len(value):,} labels, at most {_MOST_LABELS:,} are read; {DAMAGED}"
+            f"{path}: {key} has {len(value):,} labels, but at most {_MOST_LABELS:,} are read; {DAMAGED}"
         )
     if key in ("id2label", "label2id"):
         return
@@ -156,12 +158,12 @@ def _check_size(path: Path, key: str, value: Any) -> None:
     for number in _flat(value):
         if isinstance(number, int) and not isinstance(number, bool) and abs(number) > limit:
             raise ModelError(
-                f"{path}: {key} = {str(number)[:40]} is beyond any model (at most {limit:,}); {DAMAGED}"
+                f"{path}: {key} = {str(number)[:40]} is larger than in any model ({limit:,}); {DAMAGED}"
             )
 
 
 def _flat(value: Any) -> Iterator[Any]:
-    """The values of lists in lists."""
+    """The values of nested lists."""
     if isinstance(value, list):
         for part in value:
             yield from _flat(part)

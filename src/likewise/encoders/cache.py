@@ -1,14 +1,14 @@
-"""Vectors of a frozen encoder kept on disk: every text is encoded once, whatever run asks for it.
+"""A cache on disk for the vectors of frozen encoders: each text is encoded only once, for all runs.
 
-    FOLDER/PRINT/about.json         which encoder: name, width, prompt; for people
+    FOLDER/PRINT/about.json         the encoder's name, width and prompt, for people
     FOLDER/PRINT/*.safetensors      shards of vectors, each with its checksum (`encoders.shards`)
-    FOLDER/NAME/*                   files found by what they were made of (`data.filecache`), as `identities`,
-                                    the PRINTs of weights that were hashed before
+    FOLDER/NAME/*                   files named by a hash of what they were made from (`data.filecache`), such
+                                    as `identities`: the PRINTs of weights that were hashed before
 
-PRINT is a hash of everything a vector depends on: weights, modules, the networks' configuration, tokenizer,
-prompt, longest text, precision. Writers never touch each other's shards, so two processes may fill one cache,
-and at worst keep a text twice. A shard that is damaged is said to be, removed, and its texts are encoded
-again. Where nothing can be written, vectors stay in memory for as long as the process lives.
+PRINT is a hash of everything that a vector depends on: weights, modules, the networks' configuration,
+tokenizer, prompt, maximum length and precision. Writers never change each other's shards, so several
+processes can fill one cache; at worst they keep a text twice. A damaged shard is reported and removed, and
+its texts are encoded again. If the folder cannot be written, vectors stay in memory until the process ends.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ _PRINT = re.compile("[0-9a-f]{24}")
 
 
 def default_folder() -> Path:
-    """Where vectors are kept unless a recipe or LIKEWISE_CACHE says otherwise."""
+    """The folder of the cache, unless a recipe or LIKEWISE_CACHE names another one."""
     return cache_home()
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What tells one encoder's vectors from another's, and how wide they are."""
+    """The fingerprint that identifies an encoder's vectors, and their width."""
 
     fingerprint: str
     width: int
@@ -86,7 +86,7 @@ class Identity:
 
 
 def identify(encoder: SentenceTransformer, prompt: str | None = None, precision: str = "fp32") -> Identity:
-    """An encoder's identity, from everything that its vectors depend on."""
+    """Compute an encoder's identity from everything that its vectors depend on."""
     # The prompt that texts really get, so that another one never finds these vectors.
     prompt = prompt or default_prompt(encoder)
     digest = hashlib.blake2b(digest_size=12)
@@ -101,7 +101,7 @@ def identify(encoder: SentenceTransformer, prompt: str | None = None, precision:
 
 
 def remembered_identity(key: Sequence[object], find: Callable[[], Identity]) -> Identity:
-    """The identity found before for what `key` says, or found now: the weights need not be read for it."""
+    """The identity that is cached under `key`, or computed now; with a cached one no weights are read."""
     name = content_key(_PRINT_VERSION, *key)
     with contextlib.suppress(TypeError):
         kept = _IDENTITIES.read_json(name)
@@ -114,7 +114,7 @@ def remembered_identity(key: Sequence[object], find: Callable[[], Identity]) -> 
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """What a cache holds for one encoder; of a damaged entry only the room it takes is known."""
+    """The vectors that a cache holds for one encoder; only the size of a damaged entry is known."""
 
     name: str
     fingerprint: str
@@ -124,7 +124,7 @@ class CacheEntry:
 
 
 class EmbeddingCache:
-    """Vectors of one encoder by text; missing ones are computed and kept."""
+    """The vectors of one encoder by text; missing ones are computed and added."""
 
     def __init__(
         self,
@@ -152,16 +152,16 @@ class EmbeddingCache:
         folder: str | Path | None = None,
         precision: str = "fp32",
     ) -> EmbeddingCache:
-        """The cache of an encoder that is at hand."""
+        """The cache of a loaded encoder."""
         identity = identify(encoder, prompt, precision)
         return cls(lambda: encoder, identity, name=name, folder=folder, precision=precision)
 
     def matrix(
         self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None, shard: int = SHARD
     ) -> Vectors:
-        """Vectors of texts, N×d, in the order given; those not kept yet are encoded and kept too.
+        """The vectors of texts, N×d, in the given order; missing ones are encoded and added to the cache.
 
-        A large matrix is mapped from a file that vanishes with it.
+        A large matrix is mapped from a temporary file.
         """
         keys = text_keys(texts)
         made = _allocate((len(texts), self.width), self.folder)
@@ -177,7 +177,7 @@ class EmbeddingCache:
     def fill(
         self, texts: Iterable[str], *, progress: Callable[[int], None] | None = None, shard: int = SHARD
     ) -> int:
-        """Encode and keep the texts that are not here; how many there were."""
+        """Encode the texts that are missing, add them, and return their number."""
         distinct = list(dict.fromkeys(texts))
         waiting = self._collect(self._shards(), text_keys(distinct), None)
         if progress is not None and len(distinct) > len(waiting):
@@ -187,7 +187,7 @@ class EmbeddingCache:
     def _encode(
         self, texts: Iterable[str], progress: Callable[[int], None] | None, shard: int
     ) -> Iterator[tuple[Keys, Vectors]]:
-        """Encode texts and keep them, shard by shard."""
+        """Encode texts and add them to the cache, shard by shard."""
         # Similar lengths share a shard, and so a batch.
         new = sorted(texts, key=len)
         for start in range(0, len(new), shard):
@@ -203,9 +203,9 @@ class EmbeddingCache:
     def _collect(
         self, shards: Sequence[tuple[Keys, Vectors]], keys: Keys, into: Vectors | None
     ) -> NDArray[np.intp]:
-        """Lay the vectors of keys into a matrix, row by row; the rows that are in no shard.
+        """Copy the vectors of keys into a matrix and return the rows that are in no shard.
 
-        Shards are looked up in the keys, not the keys in every shard: each kept vector is met once.
+        Each shard's keys are looked up among the wanted keys, so each stored vector is visited once.
         """
         distinct, place = np.unique(keys, return_inverse=True)
         shard_of, row_of = np.full(len(distinct), -1), np.zeros(len(distinct), dtype=np.int64)
@@ -223,7 +223,7 @@ class EmbeddingCache:
         return np.flatnonzero(shard_of < 0)
 
     def _keep(self, keys: Keys, vectors: Vectors) -> None:
-        """Write a shard; where that cannot be done, hold it and say so once."""
+        """Write a shard; if that fails, keep it in memory and warn once."""
         if not self._held:
             try:
                 if not _is_about(self.folder / _ABOUT, self.width):
@@ -231,13 +231,13 @@ class EmbeddingCache:
                 write_shard(self.folder, keys, vectors)
                 return
             except UnwritableError as error:
-                again = "the vectors are not kept, and the next run encodes these texts again"
+                again = "the vectors are not saved, so the next run encodes these texts again"
                 _log.warning("%s; %s", error, again)
         order = np.argsort(keys)
         self._held.append((keys[order], vectors[order]))
 
     def _shards(self) -> list[tuple[Keys, Vectors]]:
-        """Every shard that is whole; one that is not is said to be and removed."""
+        """All undamaged shards; damaged ones are reported and removed."""
         found = list(self._held)
         sweep(self.folder)
         for path in shards_in(self.folder):
@@ -246,7 +246,7 @@ class EmbeddingCache:
             except FileNotFoundError:
                 continue  # somebody clears the cache
             except OSError as error:
-                _log.warning("%s cannot be read (%s); its texts are encoded again", path, error.strerror)
+                _log.warning("%s cannot be read (%s), so its texts are encoded again", path, error.strerror)
             except DamagedShardError as error:
                 _log.warning("%s; it is removed, and its texts are encoded again", error)
                 with contextlib.suppress(OSError):
@@ -255,7 +255,7 @@ class EmbeddingCache:
 
 
 def cache_entries(folder: str | Path | None = None) -> list[CacheEntry]:
-    """What the cache holds, one entry per encoder; shards are counted, not compared with their checksums."""
+    """The content of the cache, one entry per encoder; the shards' checksums are not verified."""
     return [entry for place in _entry_folders(folder) if (entry := _entry(place)) is not None]
 
 
@@ -275,10 +275,10 @@ def _entry(place: Path) -> CacheEntry | None:
 
 
 def clear_cache(folder: str | Path | None = None) -> int:
-    """Remove every encoder's vectors and all that is kept beside them; the bytes that were freed.
+    """Remove all encoders' vectors and everything else in the cache; returns the number of freed bytes.
 
-    File by file, and only files that are ours: whoever reads them goes on reading, whoever writes goes on
-    writing, and what a kill leaves is removed by the next call.
+    Only files of Likewise are removed, one by one. Processes that read or write them are not disturbed, and
+    an interrupted call is completed by the next one.
     """
     home = Path(folder or default_folder())
     freed = 0
@@ -296,25 +296,25 @@ def clear_cache(folder: str | Path | None = None) -> int:
 
 
 def prepared_bytes(folder: str | Path | None = None) -> int:
-    """The room that all takes that is kept beside the vectors: prepared data, alignments, identities."""
+    """The size of everything that is cached beside the vectors: prepared rows, alignments, identities."""
     return kept_bytes(Path(folder or default_folder()))
 
 
 def _entry_folders(folder: str | Path | None) -> list[Path]:
-    """The folders that are called by a PRINT."""
+    """The folders that are named by a PRINT."""
     try:
         found = sorted(Path(folder or default_folder()).iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         place = str(folder or default_folder())
-        problem = Problem(place, f"cannot be read ({error.strerror})", "check its permissions")
+        problem = Problem(place, f"this folder cannot be read ({error.strerror})", "check its permissions")
         raise DataError([problem]) from error
     return [path for path in found if _PRINT.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
 
 
 def _our_files(place: Path) -> list[Path]:
-    """The files of an encoder's folder that we wrote: shards by their names, about.json by what it says."""
+    """The files in an encoder's folder that Likewise wrote: shards by name, about.json by its content."""
     try:
         files = [path for path in sorted(place.iterdir()) if path.is_file() and not path.is_symlink()]
     except OSError:
@@ -327,7 +327,7 @@ def _our_files(place: Path) -> list[Path]:
 
 
 def _says_ours(about: Path, beside_shards: bool) -> bool:
-    """Whether an about.json is ours: it says what ours say, or is damaged and lies beside our shards."""
+    """Whether Likewise wrote an about.json: it has our keys, or is damaged and is beside our shards."""
     try:
         found = json.loads(about.read_text(encoding="utf8"))
     except (OSError, ValueError, RecursionError):
@@ -359,7 +359,7 @@ def _size(path: Path) -> int:
 
 
 def _find(known: Keys, wanted: Keys) -> NDArray[np.intp]:
-    """The place of each wanted key among sorted ones, −1 where it is not."""
+    """The position of each wanted key among the sorted known keys; −1 if it is missing."""
     if not len(known):
         return np.full(len(wanted), -1)
     place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
@@ -367,7 +367,7 @@ def _find(known: Keys, wanted: Keys) -> NDArray[np.intp]:
 
 
 def _lay(part: tuple[Keys, Vectors], wanted: Keys, rows: NDArray[np.intp], into: Vectors) -> None:
-    """Lay vectors that were just made into the rows that wait for them; `wanted` are their keys, sorted."""
+    """Copy new vectors into their rows; `wanted` are the sorted keys of the rows."""
     keys, vectors = part
     first, end = (np.searchsorted(wanted, keys, side=side) for side in ("left", "right"))
     for row, start, stop in zip(vectors, first, end, strict=True):
@@ -375,9 +375,9 @@ def _lay(part: tuple[Keys, Vectors], wanted: Keys, rows: NDArray[np.intp], into:
 
 
 def _allocate(shape: tuple[int, int], folder: Path) -> Vectors:
-    """An empty matrix, held or in a nameless file, whose room is taken beforehand.
+    """An empty matrix in memory, or in an unnamed file whose space is reserved first.
 
-    The file lies in the cache's folder, or else where the system keeps what is for the moment.
+    The file is in the cache's folder or else in the system's folder for temporary files.
     """
     size = 4 * shape[0] * shape[1]
     if size <= HELD_BYTES:
@@ -390,6 +390,7 @@ def _allocate(shape: tuple[int, int], folder: Path) -> Vectors:
                 os.posix_fallocate(file.fileno(), 0, size)
                 return np.memmap(file, np.float32, "r+", shape=shape)
         except OSError as error:
-            found = f"has no room for {size / 2**30:.1f} GiB of vectors ({error.strerror})"
-            problem = problem or Problem(str(place), found, f"free some, or set {CACHE_VARIABLE}")
+            found = f"there is no space for {size / 2**30:.1f} GiB of vectors ({error.strerror})"
+            remedy = f"free some space, or set {CACHE_VARIABLE} to another folder"
+            problem = problem or Problem(str(place), found, remedy)
     raise DataError([problem] if problem else [])

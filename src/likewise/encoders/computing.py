@@ -1,7 +1,8 @@
-"""What an encoder computes by, beside its weights: settings of its modules, networks and tokenizer.
+"""The settings of an encoder's modules, networks and tokenizer, which decide its vectors beside its weights.
 
-Two encoders with the same weights give other vectors if one of these differs (`hidden_act`, `layer_norm_eps`,
-`num_attention_heads`, `is_decoder`, a lower-casing normalizer), so all of it belongs to their fingerprint.
+Two encoders with the same weights give different vectors if one of these differs (`hidden_act`,
+`layer_norm_eps`, `num_attention_heads`, `is_decoder`, a lower-casing normalizer). All settings are therefore
+part of the fingerprint.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ _NOT_READ_BY = frozenset(
 
 
 def settings_of(encoder: SentenceTransformer) -> list[object]:
-    """All that an encoder's vectors depend on beside its weights and the prompt, ready for JSON."""
+    """Everything that an encoder's vectors depend on, except its weights and prompt, in a JSON-ready form."""
     modules = [type(module).__name__ for module in encoder]
     settings: list[object] = [getattr(module, "get_config_dict", dict)() for module in encoder]
     return [modules, _plain(settings), _networks(encoder), encoder.max_seq_length, _tokenizer(encoder)]
 
 
 def _networks(encoder: SentenceTransformer) -> list[object]:
-    """The configuration of every network in an encoder, by its first place there, with its attention."""
+    """The configuration and attention of every network in an encoder, by the network's first place."""
     found: dict[int, object] = {}
     for place, module in encoder.named_modules():
         config: Any = getattr(module, "config", None)
@@ -47,7 +48,7 @@ def _networks(encoder: SentenceTransformer) -> list[object]:
 
 
 def _tokenizer(encoder: SentenceTransformer) -> object:
-    """All that a tokenizer goes by: the same weights read other pieces as another text."""
+    """Everything that decides how a tokenizer splits texts."""
     outer: Any = getattr(encoder, "tokenizer", None)
     inner: Any = getattr(outer, "tokenizer", outer)  # of word vectors, in a wrapper
     backend: Any = getattr(inner, "backend_tokenizer", inner)
@@ -66,7 +67,7 @@ def _is_read(key: str) -> bool:
 
 
 def _plain(value: Any) -> object:
-    """A value as JSON that is the same for the same content; of objects their names, of models a hash."""
+    """A value in a JSON-ready form that depends only on its content; objects by name, models by hash."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, dict):

@@ -1,7 +1,8 @@
-"""Encoders of any framework: a function from texts to vectors, or an .npz of texts and vectors.
+"""Encoders of any framework: a function from texts to vectors, or an .npz file of texts and vectors.
 
-Such an encoder is frozen by nature. It is the first module of a SentenceTransformer here, so whatever takes
-an encoder takes it; a model grown on it saves its layers, and asks for the function again when it is loaded.
+Such an encoder is always frozen. It becomes the first module of a SentenceTransformer, so it can be used
+wherever an encoder is expected. A model that is trained on it saves only its layers and needs the function
+again when it is loaded.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from torch import Tensor
 
 from likewise.errors import DataError, ModelError, Problem
 from likewise.files import note_input, refuse_endless
+from likewise.wording import counted
 
 # Texts → N×d numbers.
 TextFunction = Callable[[Sequence[str]], Any]
@@ -29,7 +31,7 @@ _PROBES = ("a", "two words", "A longer sentence, with a comma.")
 
 
 class ExternalTexts(InputModule):
-    """Texts through a function: B texts → B×d."""
+    """A module that encodes texts with a function: B texts → B×d."""
 
     def __init__(self, function: TextFunction, name: str, fingerprint: str = "") -> None:
         super().__init__()
@@ -40,10 +42,10 @@ class ExternalTexts(InputModule):
 
     @property
     def tokenizer(self) -> None:
-        """There is none."""
+        """None: a function has no tokenizer."""
 
     def preprocess(self, inputs: Sequence[str], prompt: str | None = None, **_: Any) -> dict[str, Any]:
-        """Texts as they are, the prompt before them."""
+        """The texts, with the prompt put before each of them."""
         return {"texts": [f"{prompt or ''}{text}" for text in inputs]}
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -52,29 +54,31 @@ class ExternalTexts(InputModule):
         return {**features, "sentence_embedding": made}
 
     def get_embedding_dimension(self) -> int:
-        """d."""
+        """d, the width of a vector."""
         return int(self.width)
 
     def get_config_dict(self) -> dict[str, Any]:
-        """What the cache tells encoders apart by."""
+        """The settings by which the cache distinguishes encoders."""
         return {"name": self.name, "print": self.print}
 
     def save(self, output_path: str, *args: Any, **options: Any) -> None:
-        """Refuse: a function has no files."""
-        raise ModelError(f"the encoder {self.name!r} is a function and cannot be saved; its layers can")
+        """Raise an error, because a function has no files."""
+        raise ModelError(
+            f"the encoder {self.name!r} is a function and cannot be saved. Save the layers that follow it."
+        )
 
     def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         made = np.ascontiguousarray(self.function(list(texts)), dtype=np.float32)
         if made.ndim != 2 or len(made) != len(texts) or not np.isfinite(made).all():
             raise ModelError(
-                f"the encoder {self.name!r} gave shape {made.shape} for {len(texts)} texts; "
-                "expected one row of finite numbers for each"
+                f"the encoder {self.name!r} returned shape {made.shape} for {len(texts)} texts. It must "
+                "return one row of finite numbers for each text."
             )
         return made
 
 
 def external_encoder(source: TextFunction | str | Path) -> SentenceTransformer:
-    """An encoder from a function, or from an .npz with `texts` (N strings) and `vectors` (N×d)."""
+    """Make an encoder from a function or from an .npz file with `texts` (N strings) and `vectors` (N×d)."""
     if callable(source):
         module = ExternalTexts(source, getattr(source, "__name__", type(source).__name__))
     else:
@@ -89,7 +93,7 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise DataError(
-            [Problem(str(path), f"cannot be read ({error.strerror})", "check the path")]
+            [Problem(str(path), f"this file cannot be read ({error.strerror})", "check the path")]
         ) from None
 
 
@@ -103,7 +107,7 @@ _MOST_GROWTH, _SLACK = 200, 2**26
 
 
 def _refuse_bomb(path: Path) -> None:
-    """Refuse a small file that would unpack to far more than vectors can be packed to."""
+    """Raise an error for a small file that unpacks to far more than compressed vectors can."""
     refuse_endless(path)
     try:
         with zipfile.ZipFile(path) as parts:
@@ -112,29 +116,32 @@ def _refuse_bomb(path: Path) -> None:
     except (OSError, zipfile.BadZipFile):
         return  # whoever reads it says why
     if unpacked > _MOST_GROWTH * packed + _SLACK:
-        found = f"unpacks from {packed:,} to {unpacked:,} bytes, which vectors never do"
-        raise DataError([Problem(str(path), found, "save it again: np.savez(path, texts=…, vectors=…)")])
+        found = f"this file unpacks from {packed:,} to {unpacked:,} bytes, which vectors never do"
+        remedy = "save it again with np.savez(path, texts=…, vectors=…)"
+        raise DataError([Problem(str(path), found, remedy)])
 
 
 def vectors_file(path: str | Path) -> TextFunction:
-    """A function that looks texts up in an .npz with `texts` (N strings) and `vectors` (N×d)."""
+    """Make a function that looks up texts in an .npz file with `texts` (N strings) and `vectors` (N×d)."""
     _refuse_bomb(Path(path))
     try:
         with np.load(path, allow_pickle=False) as file:
             texts, vectors = file["texts"], np.asarray(file["vectors"], dtype=np.float32)
     except (OSError, ValueError, KeyError) as error:
-        remedy = "np.savez(path, texts=np.array(list_of_str), vectors=matrix)"
-        raise DataError([Problem(str(path), f"cannot be read ({error})", remedy)]) from None
+        remedy = "save it with np.savez(path, texts=np.array(list_of_str), vectors=matrix)"
+        raise DataError([Problem(str(path), f"this file cannot be read ({error})", remedy)]) from None
     if vectors.ndim != 2 or len(texts) != len(vectors) or texts.dtype.kind != "U":
-        found = f"{len(texts)} texts ({texts.dtype}) and vectors of shape {vectors.shape}"
-        raise DataError([Problem(str(path), found, "one row of numbers for each text")])
+        found = f"this file has {len(texts)} texts ({texts.dtype}) and vectors of shape {vectors.shape}"
+        raise DataError([Problem(str(path), found, "save one row of numbers for each text")])
     place = {str(text): row for row, text in enumerate(texts)}
 
     def look_up(wanted: Sequence[str]) -> NDArray[np.float32]:
         missing = [text for text in wanted if text not in place and text not in _PROBES]
         if missing:
-            found = f"no vector for {len(missing):,} texts, the first {missing[0][:60]!r}"
-            raise DataError([Problem(str(path), found, "encode these texts too")])
+            found = (
+                f"this file has no vector for {counted(len(missing), 'text')}, such as {missing[0][:60]!r}"
+            )
+            raise DataError([Problem(str(path), found, "add the vectors of these texts")])
         made = np.zeros((len(wanted), vectors.shape[1]), dtype=np.float32)
         for row, text in enumerate(wanted):
             if text in place:

@@ -1,7 +1,7 @@
-"""Texts to model inputs, tokenized once: each distinct text is split a single time, however often it is used.
+"""Make model inputs from texts; each distinct text is tokenized once, however often it is used.
 
-Batches are then padded from the stored ids. Encoders whose inputs are not plain id rows (static averages) are
-asked again per batch; they cost nothing.
+Batches are padded from the stored ids. Encoders whose inputs are not plain rows of ids (static averages)
+tokenize each batch again, which costs almost nothing.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _WINDOW = 512
 
 
 def default_prompt(encoder: SentenceTransformer) -> str | None:
-    """What the encoder puts before every text unless it is told otherwise, such as E5's "query: "."""
+    """The text that the encoder puts before every text by default, such as E5's "query: "."""
     name = encoder.default_prompt_name
     return encoder.prompts.get(name) or None if name else None
 
 
 class TextFeatures:
-    """Model inputs for texts of one encoder, with every distinct text tokenized once."""
+    """The model inputs of one encoder; every distinct text is tokenized once."""
 
     def __init__(self, encoder: SentenceTransformer, prompt: str | None = None) -> None:
         self._encoder = encoder
@@ -54,7 +54,7 @@ class TextFeatures:
             # The tokenizers library has no class of its own for what its models cannot do.
             found = " ".join(str(error).split())[:200]
             raise ModelError(
-                f"the model's tokenizer failed on a text ({found}); use another model"
+                f"the model's tokenizer failed on a text ({found}). Use another model."
             ) from error
 
     def _pad_id(self, sample: dict[str, Any]) -> int:
@@ -64,7 +64,7 @@ class TextFeatures:
         return int(padded[0]) if len(padded) else 0
 
     def add(self, texts: Iterable[str]) -> None:
-        """Tokenize the texts that are not known yet."""
+        """Tokenize the texts that were not tokenized before."""
         new = sorted({text for text in texts if text not in self._lengths}, key=len)
         for start in range(0, len(new), _WINDOW):
             self._add_window(new[start : start + _WINDOW])
@@ -81,13 +81,13 @@ class TextFeatures:
             self._lengths[text] = int(length)
 
     def length(self, text: str) -> int:
-        """Number of tokens of a text, markers included."""
+        """The number of tokens of a text, including markers."""
         if text not in self._lengths:
             self.add([text])
         return self._lengths[text]
 
     def batch(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Padded model inputs for these texts, in their order."""
+        """The padded model inputs of these texts, in their order."""
         self.add(texts)
         if not self._stored:
             return self._preprocess(texts)
@@ -100,6 +100,6 @@ class TextFeatures:
         return batch
 
     def forget(self) -> None:
-        """Drop the stored texts; a long scoring run calls this between windows to stay bounded."""
+        """Remove the stored texts; long scoring runs call this between windows to limit memory."""
         self._rows.clear()
         self._lengths.clear()

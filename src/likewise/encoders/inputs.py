@@ -1,4 +1,4 @@
-"""What encoders are given: texts, checked before anything is computed."""
+"""Check the texts that encoders receive, before anything is computed."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ def check_texts(
     max_chars: int = MAX_CHARS,
     name: Callable[[int], str] = lambda index: f"text {index}",
 ) -> None:
-    """Refuse what is not text, is empty, or is longer than anyone can mean."""
+    """Raise an error for anything that is not a text, is empty, or is too long."""
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise DataError(
-                [Problem(name(index), f"is {type(text).__name__}, not a string", "convert it with str()")]
+                [Problem(name(index), f"it is {type(text).__name__}, not a string", "convert it with str()")]
             )
         if not text.strip():
-            raise DataError([Problem(name(index), "is empty", "leave it out")])
+            raise DataError([Problem(name(index), "the text is empty", "leave it out")])
         if has_half_character(text):
-            found = "holds half of a surrogate pair (bytes that are not UTF-8), which is no character"
-            raise DataError([Problem(name(index), found, "give it as UTF-8, in a UTF-8 locale")])
+            found = "the text holds half of a surrogate pair (bytes that are not UTF-8)"
+            raise DataError([Problem(name(index), found, "pass it as UTF-8, in a UTF-8 locale")])
         if len(text) > max_chars:
             raise DataError(
                 [
                     Problem(
                         name(index),
-                        f"has {len(text):,} characters, at most {max_chars:,} are taken",
+                        f"the text has {len(text):,} characters, but at most {max_chars:,} are allowed",
                         "shorten it",
                     )
                 ]

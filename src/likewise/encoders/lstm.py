@@ -1,10 +1,11 @@
-"""An LSTM over word vectors, its last state as the vector of a text or a label (Zhang et al. 2017).
+"""An LSTM over word vectors, whose last state is the vector of a text or a label (Zhang et al. 2017).
 
     plain        ids T → vectors T×d → LSTM T×H → state at the last word H       stock modules
     peepholes    ids T → vectors T×d → `PeepholeLSTM` H                          Zhang et al. 2017, eqs. 6–11
 
-A plain folder loads anywhere. `PeepholeLSTM` is no class of sentence-transformers, which refuses such folders
-unless it is told to trust code; `build_lstm_encoder` knows the class and trusts nothing else.
+A plain folder also loads with sentence-transformers. `PeepholeLSTM` is not a class of sentence-transformers,
+which therefore refuses such folders unless it is told to trust their code. `build_lstm_encoder` knows the
+class and runs no code of the folder.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ def lstm_encoder(
     seed: int = 1,
     device: str | None = None,
 ) -> SentenceTransformer:
-    """Word vectors, one LSTM layer from left to right, its state at the last token. Vector width `hidden`.
+    """Make an encoder of word vectors and one LSTM layer: its state at the last token, of width `hidden`.
 
-    `words` restricts the vocabulary to words that occur in the data at hand; others become <unk>.
-    `start_deviation` draws the LSTM's weights from a truncated normal and zeroes its biases; None leaves them
-    to torch's own rule.
+    `words` restricts the vocabulary to these words; others become <unk>. `start_deviation` draws the LSTM's
+    first weights from a truncated normal distribution and sets its biases to zero; with None, torch's own
+    initialisation is used.
     """
     lookup = word_lookup(vectors, words=words, max_length=max_length, train_vectors=train_vectors, seed=seed)
     width = lookup.get_embedding_dimension()
@@ -63,7 +64,7 @@ def lstm_encoder(
 def build_lstm_encoder(
     where: Path, parts: Sequence[OpenedModule], *, device: str | None = None
 ) -> SentenceTransformer:
-    """The modules of a folder that was opened, ours among them, as one encoder."""
+    """Build one encoder from the modules of an opened folder, including ours."""
     modules = []
     for part in parts:
         kind = getattr(stock, part.kind, None) or PeepholeLSTM
@@ -75,15 +76,16 @@ def build_lstm_encoder(
 
 
 class PeepholeLSTM(Module):
-    """One LSTM layer whose gates see the cell, B×T×d → B×H, the state at each text's last token.
+    """One LSTM layer whose gates see the cell, B×T×d → B×H: the state at each text's last token.
 
         o = σ(W_o x + U_o h + v_o*c + b_o)        x: this word        c, h: cell and state before it, first 0
         i = σ(W_i x + U_i h + v_i*c + b_i)        *: elementwise
         f = σ(W_f x + U_f h + v_f*c + b_f)
         g = tanh(W_g x + U_g h)                   new c = f*c + i*g        new h = o*tanh(new c)
 
-    Zhang et al. 2017, eqs. 6–11: all three gates see the old cell, the candidate g has no bias. Rows of the
-    weights come in the order o, i, f, g. Only words are computed, not padding: batch mates leave no trace.
+    Zhang et al. 2017, eqs. 6–11: all three gates see the old cell, and the candidate g has no bias. The rows
+    of the weights are in the order o, i, f, g. Only words are computed, not padding, so the other texts of a
+    batch have no effect.
     """
 
     config_file_name = "peephole_lstm_config.json"
@@ -101,7 +103,7 @@ class PeepholeLSTM(Module):
             nn.init.uniform_(parameter, -(hidden_dim**-0.5), hidden_dim**-0.5)
 
     def forward(self, features: dict[str, Tensor], **_: Any) -> dict[str, Tensor]:
-        """Add the sentence embedding; padding must lie on the right."""
+        """Add the sentence embedding; padding must be on the right."""
         words = features["token_embeddings"]
         lengths = features["attention_mask"].sum(dim=1).clamp(min=1).cpu()
         # A cell that is summed up over hundreds of words keeps full precision.
@@ -129,18 +131,18 @@ class PeepholeLSTM(Module):
         return torch.cat([state, *reversed(ended)])[packed.unsorted_indices]
 
     def get_embedding_dimension(self) -> int:
-        """H."""
+        """H, the width of a vector."""
         return self.hidden_dim
 
     def save(self, output_path: str, *args: Any, **options: Any) -> None:
-        """Write the settings and, as safetensors, the weights."""
+        """Write the settings as JSON and the weights as safetensors."""
         self.save_config(output_path)
         weights = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
         save_file(weights, Path(output_path) / _WEIGHTS)
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> Self:
-        """Read what `save` wrote."""
+        """Load a module that `save` wrote."""
         made: Self = super().load(model_name_or_path, subfolder=subfolder, **options)
         path = Path(model_name_or_path, subfolder, _WEIGHTS)
         weights = read_tensors(path)
@@ -150,15 +152,15 @@ class PeepholeLSTM(Module):
 
 
 class PaddedLSTM(nn.LSTM):
-    """torch's LSTM from left to right, which pads again what sentence-transformers packs: the same states.
+    """torch's left-to-right LSTM, which pads the texts that sentence-transformers packs; states are the same.
 
-    Padding follows all words and cannot reach them. On a CPU, packed texts of different lengths cost a
-    backward pass that grows with the square of the length: at 400 words, a step takes 3 to 6 times as long.
+    Padding comes after all words and cannot affect them. On a CPU, the backward pass over packed texts of
+    different lengths grows with the square of the length: at 400 words, a step takes 3 to 6 times as long.
     """
 
     @classmethod
     def around(cls, other: nn.LSTM) -> Self:
-        """The same weights, shared."""
+        """An LSTM that shares the weights of another one."""
         made = cls(other.input_size, other.hidden_size, device="meta")
         for name, parameter in other.named_parameters():
             setattr(made, name, parameter)
@@ -167,7 +169,7 @@ class PaddedLSTM(nn.LSTM):
     def forward(  # type: ignore[override]
         self, packed: PackedSequence, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[PackedSequence, tuple[Tensor, Tensor]]:
-        """Packed words in, packed states out; the second part, taken after the padding, means nothing."""
+        """Packed words → packed states; the second part is computed after padding and must not be used."""
         if packed.data.device.type != "cpu":
             return super().forward(packed, hx)
         sizes, row = packed.batch_sizes[:, None], torch.arange(int(packed.batch_sizes[0]))
@@ -180,7 +182,7 @@ class PaddedLSTM(nn.LSTM):
 
 
 def without_packing(encoder: SentenceTransformer) -> SentenceTransformer:
-    """Let an encoder's one-directional LSTM train fast on a CPU: changed in place, saved as stock."""
+    """Make an encoder's one-directional LSTM train fast on a CPU, in place; it is saved as a stock module."""
     for module in encoder:
         if isinstance(module, LSTM) and not module.bidirectional and module.num_layers == 1:
             module.encoder = PaddedLSTM.around(module.encoder)
@@ -188,9 +190,9 @@ def without_packing(encoder: SentenceTransformer) -> SentenceTransformer:
 
 
 def _start_normal(module: nn.Module, deviation: float) -> None:
-    """Weights from a normal cut at two deviations, biases (the forget gate's too) zero."""
+    """Draw weights from a normal distribution cut at two deviations; set all biases to zero."""
     if deviation <= 0:
-        raise UsageError(f"start_deviation is {deviation}; it must be above 0")
+        raise UsageError(f"start_deviation is {deviation}, but it must be above 0. Choose a positive number.")
     for name, parameter in module.named_parameters():
         if "bias" in name:
             nn.init.zeros_(parameter)

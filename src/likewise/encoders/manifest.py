@@ -1,9 +1,9 @@
-"""Which files a model was saved with, and whether they are still the same.
+"""The list of files that a model was saved with, and the check that they are still the same.
 
-model.json lists every file of its folder with size and sha256. A weights file that has changed is refused:
-the answers would be another model's. Another file that has changed is told in one line, because people do
-edit a prompt or the longest text. LIKEWISE_VERIFY=quick compares sizes only. Folders that were saved before
-there was a list load with one line.
+model.json lists every file of its folder with its size and sha256. A changed weights file is an error,
+because the answers would be those of another model. Another changed file gives a warning, because people do
+edit a prompt or the maximum length. LIKEWISE_VERIFY=quick compares only sizes. Folders that were saved by
+versions without this list load with a warning.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _told: set[str] = set()
 
 
 def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
-    """Every file of a saved model by its path, with size and sha256, for its model.json."""
+    """The size and sha256 of every file of a saved model by path, for its model.json."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -46,44 +46,44 @@ def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def verify_files(folder: Path) -> None:
-    """Refuse a model whose weights are not those that were saved; tell of other files that have changed."""
+    """Raise an error if a model's weights have changed since it was saved; warn about other changed files."""
     how = os.environ.get(VARIABLE, "") or "full"
     if how not in ("full", "quick"):
-        raise UsageError(f"{VARIABLE}={how!r} is not one of full, quick; correct it or leave it out")
+        raise UsageError(f"{VARIABLE} is {how!r}, but it must be full or quick. Correct it or unset it.")
     document = folder / DOCUMENT
     if not os.path.lexists(document):
         return
     listed = read_json(document, most=MOST_DOCUMENT)
     files = listed.get("files") if isinstance(listed, dict) else None
     if files is None:
-        _tell_once(
-            folder, "was saved without checksums by an earlier version: damage to its files may go unnoticed"
-        )
+        _tell_once(folder, "saved without checksums by an earlier version, so damaged files may go unnoticed")
         return
     _check_list(files, document)
     _refuse_others(folder, files, how)
 
 
 def _refuse_others(folder: Path, files: Mapping[str, Any], how: str) -> None:
-    """Compare a folder with its list: every file must be there, and weights must be the same."""
+    """Compare a folder with its list: every file must exist, and the weights must be the same."""
     for name in files:
         if not (folder / name).is_file():
-            raise ModelError(f"{folder / name}: is missing; the folder is incomplete: copy the model again")
+            raise ModelError(
+                f"{folder / name} is missing, so the folder is incomplete. Copy the model again."
+            )
     changed = [name for name, saved in files.items() if _has_changed(folder / name, saved, how)]
     for name in changed:
         if name.endswith(".safetensors"):
             raise ModelError(
-                f"{folder / name}: is not the file that the model was saved with; copy the model again, or "
-                "save weights that you changed on purpose to a folder of their own"
+                f"{folder / name} is not the file that the model was saved with. Copy the model again, or "
+                "save weights that you changed on purpose to another folder."
             )
     for name in _added_weights(folder, files):
-        raise ModelError(f"{folder / name}: was not there when the model was saved; move it away")
+        raise ModelError(f"{folder / name} was not there when the model was saved. Move it away.")
     if changed:
-        _tell_once(folder, f"{', '.join(changed)} changed since the model was saved: its answers may differ")
+        _tell_once(folder, f"{', '.join(changed)} changed since the model was saved, so answers may differ")
     added = list(_added_settings(folder, files))
     if added:
         _tell_once(
-            folder, f"{', '.join(added)} was not there when the model was saved: its answers may differ"
+            folder, f"{', '.join(added)} was not there when the model was saved, so answers may differ"
         )
 
 
@@ -92,9 +92,9 @@ def _check_list(files: Any, document: Path) -> None:
         path = PurePosixPath(name)
         known = saved if isinstance(saved, dict) else {}
         if not isinstance(known.get("bytes"), int) or not _SHA256.fullmatch(str(known.get("sha256"))):
-            raise ModelError(f"{document}: its list of files is damaged; copy or train the model again")
+            raise ModelError(f"{document}: the list of files is damaged. Copy the model or train it again.")
         if path.is_absolute() or ".." in path.parts or "\0" in name:
-            raise ModelError(f"{document}: lists {name!r}, which lies outside the folder; {DAMAGED}")
+            raise ModelError(f"{document} lists {name!r}, which lies outside the folder; {DAMAGED}")
 
 
 def _has_changed(path: Path, saved: Mapping[str, Any], how: str) -> bool:
@@ -103,16 +103,16 @@ def _has_changed(path: Path, saved: Mapping[str, Any], how: str) -> bool:
             return True
         return how == "full" and file_sha256(path) != saved["sha256"]
     except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror}); {DAMAGED}") from None
+        raise ModelError(f"{path} cannot be read ({error.strerror}); {DAMAGED}") from None
 
 
 def _added_weights(folder: Path, files: Mapping[str, Any]) -> Iterator[str]:
-    """Weights that nobody saved, in a place where the model's own lie and a loader might look."""
+    """Weights that were not saved with the model but are where a loader might read them."""
     return _added(folder, files, ("*.safetensors",))
 
 
 def _added_settings(folder: Path, files: Mapping[str, Any]) -> Iterator[str]:
-    """Settings and vocabularies that nobody saved, by the names that loaders look for."""
+    """Settings and vocabularies that were not saved with the model but have names that loaders look for."""
     return _added(folder, files, _SETTINGS)
 
 

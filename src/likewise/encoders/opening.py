@@ -1,11 +1,11 @@
-"""The one door through which model folders are opened.
+"""Open model folders safely. All model folders are opened here.
 
-    open_folder     a sentence-transformers or transformers folder → its parts, each with its weights files
-    open_network    a transformer that lies in one folder with its tokenizer → the one part
+    open_folder     a sentence-transformers or transformers folder → its modules, each with its weights files
+    open_network    a transformer that is in one folder with its tokenizer → a single module
 
-Nothing of a folder is handed to a library before it was looked at: which files lie there (`reading`), which
-classes and keys they name (`settings`), which weights would be read (here and `weights`), whether they are
-those that were saved (`manifest`). No code of a folder is run, nothing is fetched, and no pickle is opened.
+Everything in a folder is checked before a library reads it: its files (`reading`), the classes and keys that
+they name (`settings`), the weights that would be read (here and `weights`), and that these are the weights
+that were saved (`manifest`). No code of a folder is run, nothing is downloaded, and no pickle is read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 @dataclass(frozen=True, slots=True)
 class OpenedModule:
-    """One module of a folder: the name of its class, where it lies, the weights files it reads."""
+    """One module of a folder: the name of its class, its own folder, and its weights files."""
 
     kind: str
     folder: Path
@@ -42,7 +42,7 @@ class OpenedModule:
 
 
 def open_folder(folder: Path) -> tuple[OpenedModule, ...]:
-    """The modules of a folder in their order, once everything that a loader would read has been checked."""
+    """Check everything that a loader would read in a folder, and return its modules in order."""
     check_files(folder)
     note_input(folder)
     kind = check_model_settings(folder / "config_sentence_transformers.json")
@@ -61,7 +61,7 @@ def open_folder(folder: Path) -> tuple[OpenedModule, ...]:
 
 
 def open_network(folder: Path) -> OpenedModule:
-    """A transformer and its tokenizer that lie in one folder, checked."""
+    """Check a transformer that is in one folder with its tokenizer."""
     check_files(folder)
     note_input(folder)
     part = _part("Transformer", folder)
@@ -70,7 +70,7 @@ def open_network(folder: Path) -> OpenedModule:
 
 
 def open_module(kind: str, folder: Path) -> OpenedModule:
-    """One module that lies in a folder of its own, checked."""
+    """Check one module in its own folder."""
     check_files(folder)
     return _part(kind, folder)
 
@@ -84,7 +84,7 @@ def _part(kind: str, folder: Path) -> OpenedModule:
 
 
 def _modules(listed: Path) -> list[tuple[str, PurePosixPath]]:
-    """Class name and path of every module that modules.json lists."""
+    """The class name and path of every module that modules.json lists."""
     entries = read_json(listed)
     if not isinstance(entries, list) or not 0 < len(entries) <= _MOST_MODULES:
         raise ModelError(f"{listed}: expected a list of 1 to {_MOST_MODULES} modules; {DAMAGED}")
@@ -92,7 +92,7 @@ def _modules(listed: Path) -> list[tuple[str, PurePosixPath]]:
     for entry in entries:
         check_keys(entry, MODULE_ENTRY, listed)
         if not {"name", "path", "type"} <= set(entry) or entry["name"] in names:
-            raise ModelError(f"{listed}: every module needs a path, a type and a name of its own; {DAMAGED}")
+            raise ModelError(f"{listed}: every module needs its own path, type and name; {DAMAGED}")
         names.add(entry["name"])
         found.append((module_class(entry["type"], listed), _inside(entry["path"], listed)))
     return found
@@ -101,14 +101,14 @@ def _modules(listed: Path) -> list[tuple[str, PurePosixPath]]:
 def _inside(path: str, listed: Path) -> PurePosixPath:
     windows = PureWindowsPath(path)
     if windows.anchor or path.startswith("~") or ".." in windows.parts or "\0" in path:
-        raise ModelError(f"{listed}: the path {path!r} leads out of the folder; a module lies inside it")
+        raise ModelError(f"{listed}: the path {path!r} leads out of the folder. Move the module into it.")
     if any(part.startswith(".") for part in windows.parts):
-        raise ModelError(f"{listed}: the path {path!r} is hidden; name the module's folder without a dot")
+        raise ModelError(f"{listed}: the path {path!r} is hidden. Name the module's folder without a dot.")
     return PurePosixPath(path)
 
 
 def _weights(kind: str, folder: Path) -> tuple[Path, ...]:
-    """The safetensors files that a loader takes; pickles are refused where it would take them instead."""
+    """The safetensors files that a loader reads; raises an error where it would read a pickle instead."""
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if whole.exists():
         return (whole,)
@@ -117,10 +117,10 @@ def _weights(kind: str, folder: Path) -> tuple[Path, ...]:
     for name in _PICKLES:
         if (folder / name).exists():
             raise ModelError(
-                f"{folder / name}: pickled weights are not read, because a pickle can run code; "
-                "convert them to safetensors, or take a newer model"
+                f"{folder / name}: pickled weights are not read, because a pickle can run code. "
+                "Convert them to safetensors, or use a newer model."
             )
-    raise ModelError(f"{folder}: model.safetensors is missing; {DAMAGED}")
+    raise ModelError(f"{folder}: the file model.safetensors is missing; {DAMAGED}")
 
 
 def _shards(index: Path) -> tuple[Path, ...]:
@@ -131,7 +131,7 @@ def _shards(index: Path) -> tuple[Path, ...]:
     files = sorted({str(name) for name in names.values()})
     for name in files:
         if not re.fullmatch(r"[\w.-]+\.safetensors", name):
-            raise ModelError(f"{index}: {name!r} is no safetensors file of this folder; {DAMAGED}")
+            raise ModelError(f"{index}: {name!r} is not a safetensors file of this folder; {DAMAGED}")
         if not (index.parent / name).exists():
-            raise ModelError(f"{index.parent / name}: the file is missing; {DAMAGED}")
+            raise ModelError(f"{index.parent / name} is missing; {DAMAGED}")
     return tuple(index.parent / name for name in files)

@@ -1,6 +1,7 @@
-"""Files of a model folder, read under limits: regular files only, of a size, JSON of a depth, no key twice.
+"""Read the files of a model folder with limits: only regular files, limited in size and depth of JSON.
 
-Pipes, devices, loops of links and files that would fill the memory are refused before a library opens them.
+Pipes, devices, loops of links and files that would fill the memory are errors before a library opens them. So
+is a JSON key that occurs twice.
 """
 
 from __future__ import annotations
@@ -23,35 +24,37 @@ SMALL = 4 * MEBIBYTE
 _TEXTS = frozenset({".json", ".txt", ".md", ".jinja", ".model", ".spm"})
 _DEPTH = 64
 _MOST_FILES = 10_000
-DAMAGED = "the folder is damaged or incomplete: copy or train it again"
+DAMAGED = "the folder is damaged or incomplete, so copy the model or train it again"
 # How transformers names the parts that many processes wrote; read by another loader, never needed here.
 _DISTRIBUTED = re.compile(r"shard-\d{5}-model-\d{5}-of-\d{5}\.safetensors")
 # Files that would turn a text encoder into something else: an adapter of another model, images, sounds.
 _OTHER_KINDS = {
-    "adapter_config.json": "holds an adapter of another model; merge the two and save the whole model",
-    "processor_config.json": "belongs to a model of images or sounds, and Likewise reads texts; remove it",
-    "preprocessor_config.json": "belongs to a model of images or sounds, and Likewise reads texts; remove it",
-    "video_preprocessor_config.json": "belongs to a model of films, and Likewise reads texts; remove it",
+    "adapter_config.json": "holds an adapter of another model. Merge the two and save the whole model.",
+    "processor_config.json": "belongs to a model of images or sound, but Likewise reads texts. Remove it.",
+    "preprocessor_config.json": "belongs to a model of images or sound, but Likewise reads texts. Remove it.",
+    "video_preprocessor_config.json": "belongs to a model of films, but Likewise reads texts. Remove it.",
 }
 Loaded = TypeVar("Loaded")
 
 
 def check_files(folder: Path) -> None:
-    """Refuse what a loader would hang on, or follow elsewhere: pipes, loops, adapters, huge files."""
+    """Raise an error for files that loaders cannot read safely: pipes, loops, adapters, huge files."""
     try:
         with os.scandir(folder) as entries:
             names = sorted(entry.name for entry, _ in zip(entries, range(_MOST_FILES + 1), strict=False))
     except OSError as error:
         raise ModelError(
-            f"{folder}: cannot be read ({error.strerror}); check the path and its rights"
+            f"{folder} cannot be read ({error.strerror}). Check the path and its permissions."
         ) from None
     if len(names) > _MOST_FILES:
-        raise ModelError(f"{folder}: holds more than {_MOST_FILES:,} files; a model has a few")
+        raise ModelError(
+            f"{folder} holds more than {_MOST_FILES:,} files, but a model has only a few. Check the path."
+        )
     for name in names:
         if name in _OTHER_KINDS:
-            raise ModelError(f"{folder / name}: {_OTHER_KINDS[name]}")
+            raise ModelError(f"{folder / name} {_OTHER_KINDS[name]}")
         if _DISTRIBUTED.fullmatch(name):
-            raise ModelError(f"{folder / name}: is a part of distributed training; save the model as a whole")
+            raise ModelError(f"{folder / name} is a part of distributed training. Save the model as a whole.")
         _check_file(folder / name)
         note_input(folder / name)  # by itself too: it may be a link to a file elsewhere
     templates = folder / "additional_chat_templates"
@@ -60,42 +63,42 @@ def check_files(folder: Path) -> None:
 
 
 def _check_file(path: Path) -> None:
-    """A folder, or a regular file that is not larger than what a loader should read into memory."""
+    """Raise an error unless the path is a folder, or a regular file that is small enough to be loaded."""
     try:
         found = path.stat()
     except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror}); {DAMAGED}") from None
+        raise ModelError(f"{path} cannot be read ({error.strerror}); {DAMAGED}") from None
     if stat.S_ISDIR(found.st_mode):
         if path.suffix in (".json", ".safetensors"):
-            raise ModelError(f"{path}: is a folder where a file is expected; {DAMAGED}")
+            raise ModelError(f"{path} is a folder where a file is expected; {DAMAGED}")
         return
     if not stat.S_ISREG(found.st_mode):
-        raise ModelError(f"{path}: is a pipe or a device, not a file; remove it")
+        raise ModelError(f"{path} is a pipe or a device, not a file. Remove it.")
     if path.suffix in _TEXTS and found.st_size > LARGE:
-        raise ModelError(f"{path}: has {found.st_size:,} bytes, at most {LARGE:,} are read; {DAMAGED}")
+        raise ModelError(f"{path} has {found.st_size:,} bytes, but at most {LARGE:,} are read; {DAMAGED}")
 
 
 def read_if_there(path: Path, *, most: int = SMALL) -> Any:
-    """The content of a JSON file; None where there is none."""
+    """The content of a JSON file; None if it does not exist."""
     return read_json(path, most=most) if os.path.lexists(path) else None
 
 
 def read_json(path: Path, *, most: int = SMALL) -> Any:
-    """The content of a JSON file of at most so many bytes; damage and a key that stands twice are refused."""
+    """The content of a JSON file of at most `most` bytes; damage and repeated keys are errors."""
     _check_file(path)
     try:
         with path.open("rb") as file:
             content = file.read(most + 1)
         if len(content) > most:
-            raise ModelError(f"{path}: is larger than {most:,} bytes, which no such file needs; {DAMAGED}")
+            raise ModelError(f"{path} is larger than {most:,} bytes, but no such file needs more; {DAMAGED}")
         document = json.loads(content.decode("utf8"), object_pairs_hook=_once)
     except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror}); {DAMAGED}") from None
+        raise ModelError(f"{path} cannot be read ({error.strerror}); {DAMAGED}") from None
     except RecursionError:
-        raise ModelError(f"{path}: is nested too deeply; {DAMAGED}") from None
+        raise ModelError(f"{path} is nested too deeply; {DAMAGED}") from None
     except ValueError as error:
         reason = " ".join(str(error).split())[:120]
-        raise ModelError(f"{path}: cannot be read as JSON ({reason}); {DAMAGED}") from None
+        raise ModelError(f"{path} cannot be read as JSON ({reason}); {DAMAGED}") from None
     _check_depth(document, path)
     return document
 
@@ -104,7 +107,7 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"the key {name[:60]!r} stands twice")
+            raise ValueError(f"the key {name[:60]!r} occurs twice")
         found[name] = value
     return found
 
@@ -120,11 +123,11 @@ def _check_depth(document: Any, path: Path) -> None:
         ]
         if not level:
             return
-    raise ModelError(f"{path}: is nested more than {_DEPTH} levels deep; {DAMAGED}")
+    raise ModelError(f"{path} is nested more than {_DEPTH} levels deep; {DAMAGED}")
 
 
 def loading(where: str | os.PathLike[str], build: Callable[[], Loaded]) -> Loaded:
-    """Run a loader; whatever a damaged folder makes it raise becomes one line about that folder."""
+    """Run a loader; any error that a damaged folder causes becomes a one-line ModelError."""
     try:
         return build()
     except LikewiseError:
@@ -142,5 +145,5 @@ def _load_message(where: str | os.PathLike[str], error: BaseException) -> str:
     reason = " ".join(str(error).split())[:300] or type(error).__name__
     remedy = DAMAGED
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        remedy = "there is not enough memory for it here: take a smaller model or another --device"
-    return f"{os.fspath(where)}: cannot be loaded ({reason}); {remedy}"
+        remedy = "there is not enough memory for it, so use a smaller model or another --device"
+    return f"{os.fspath(where)} cannot be loaded ({reason}); {remedy}"

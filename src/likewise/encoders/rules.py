@@ -1,4 +1,4 @@
-"""Rules for the keys of a JSON file: which there may be, and of which kind their values are."""
+"""Rules for a JSON file: which keys it may have, and the kinds of their values."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MOST = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """A value that is a table with rules of its own."""
+    """The rule of a value that is a table with its own rules."""
 
     rules: Rules
 
     def __call__(self, value: Any) -> bool:
-        """Whether it is a table at all; its keys are checked one by one."""
+        """Whether the value is a table; its keys are checked separately."""
         return isinstance(value, dict)
 
 
@@ -33,7 +33,7 @@ def flag(value: Any) -> bool:
 
 
 def word(value: Any) -> bool:
-    """A string of a sensible length."""
+    """A string of limited length."""
     return isinstance(value, str) and len(value) <= 1000
 
 
@@ -43,12 +43,12 @@ def text(value: Any) -> bool:
 
 
 def size(value: Any) -> bool:
-    """A whole number of things, at least one."""
+    """A whole number of at least 1."""
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST
 
 
 def length(value: Any) -> bool:
-    """How long a text may be; tokenizers without a limit say 1e30."""
+    """A maximum length of texts; tokenizers without a limit use 1e30."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 1
 
 
@@ -63,12 +63,12 @@ def number(value: Any) -> bool:
 
 
 def empty(value: Any) -> bool:
-    """Nothing."""
+    """An empty value."""
     return value is None or value in ([], {})
 
 
 def anything(value: Any) -> bool:
-    """Whatever it is: nothing reads it, or it is checked elsewhere."""
+    """Any value, because nothing reads it or it is checked elsewhere."""
     return True
 
 
@@ -83,21 +83,21 @@ def among(*values: Any) -> Rule:
 
 
 def list_of(rule: Rule, most: int = 1_000_000) -> Rule:
-    """A list whose entries follow a rule."""
+    """A list whose entries all follow a rule."""
     return lambda value: isinstance(value, list) and len(value) <= most and all(map(rule, value))
 
 
 def map_of(rule: Rule) -> Rule:
-    """A table whose values follow a rule, whatever their keys."""
+    """A table with any keys whose values all follow a rule."""
     return lambda value: isinstance(value, dict) and all(map(rule, value.values()))
 
 
 def check_keys(
     document: Any, rules: Rules, path: Path, *, inside: str = "", others: Rule | None = None
 ) -> None:
-    """Refuse a key that is not listed, or whose value is of another kind than its rule says.
+    """Raise an error for a key that is not listed or whose value does not follow its rule.
 
-    `*_token` stands for every key that ends so; `others` is the rule of keys that are not listed.
+    `*_token` is the rule of every key with that ending, `others` the rule of all keys that are not listed.
     """
     if not isinstance(document, dict):
         raise ModelError(f"{path}: expected a table of settings{inside and ' in ' + inside}; {DAMAGED}")
@@ -105,11 +105,11 @@ def check_keys(
         name = f"{inside}.{key}" if inside else key
         rule = rules.get(key) or (rules.get("*_token") if key.endswith("_token") else None) or others
         if rule is None:
-            raise ModelError(f"{path}: the key {name[:100]!r} may not stand in this file; remove it")
+            raise ModelError(f"{path}: the key {name[:100]!r} is not allowed in this file. Remove it.")
         if not _fits(rule, value):
             shown = " ".join(repr(value).split())
             shown = shown if len(shown) <= 80 else shown[:77] + "…"
-            raise ModelError(f"{path}: {name[:100]} = {shown} is not allowed; correct it or remove the key")
+            raise ModelError(f"{path}: {name[:100]} = {shown} is not allowed. Correct it or remove the key.")
         if isinstance(rule, Nested):
             check_keys(value, rule.rules, path, inside=name)
 
@@ -122,7 +122,7 @@ def _fits(rule: Rule, value: Any) -> bool:
 
 
 def check_settings_file(path: Path, rules: Rules, *, most: int = SMALL, others: Rule | None = None) -> None:
-    """Check a JSON file of settings, where there is one."""
+    """Check a JSON file of settings if it exists."""
     document = read_if_there(path, most=most)
     if document is not None:
         check_keys(document, rules, path, others=others)

@@ -1,7 +1,7 @@
 """Two-tower encoders: any sentence-transformers or transformers checkpoint as one nn.Module.
 
-The encoder **is** a `SentenceTransformer`; Likewise adds no wrapper, so what it saves loads anywhere. Pooling
-(mean, max, first token) is taken from the checkpoint's own configuration, mean where it has none.
+The encoder **is** a `SentenceTransformer`. Likewise adds no wrapper, so sentence-transformers loads what it
+saves. Pooling (mean, max, first token) is read from the checkpoint's configuration; the default is mean.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PRECISIONS = ("fp32", "bf16", "fp16")
 def load_encoder(
     name: str | os.PathLike[str] = "default", *, device: str | None = None, max_length: int | None = None
 ) -> SentenceTransformer:
-    """Load an encoder by folder, hub id or 'default'; no code from the checkpoint is ever run."""
+    """Load an encoder by folder, hub id or 'default'; no code of the checkpoint is run."""
     check_device(device)
     where = local_folder(name)
     parts = open_folder(where)
@@ -74,7 +74,7 @@ def _build(where: Path, parts: Sequence[OpenedModule], device: str | None) -> Se
 
 
 def check_parts(encoder: SentenceTransformer, parts: Sequence[OpenedModule]) -> None:
-    """Compare every module with the weights it was loaded from; a bare transformer's pooling has none."""
+    """Compare every module with the weights that it was loaded from; pooling has none."""
     for module, part in zip(encoder, parts, strict=False):
         if part.kind == "Transformer":
             check_transformer(module.model, part.folder, part.weights)
@@ -86,7 +86,7 @@ def check_parts(encoder: SentenceTransformer, parts: Sequence[OpenedModule]) -> 
 
 
 def check_network_vocabulary(tokenizer: Any, network: nn.Module, folder: Path) -> None:
-    """Compare a tokenizer with the words that its network has vectors of, where both can be counted."""
+    """Compare the size of a tokenizer with that of its network's vocabulary, where both can be counted."""
     words: Any = getattr(network, "get_input_embeddings", lambda: None)()
     if tokenizer is not None and isinstance(words, nn.Embedding):
         check_vocabulary(len(tokenizer), words.num_embeddings, folder)
@@ -94,7 +94,7 @@ def check_network_vocabulary(tokenizer: Any, network: nn.Module, folder: Path) -
 
 @torch.inference_mode()
 def check_vector(encoder: SentenceTransformer, where: Path) -> None:
-    """Encode one word: an encoder that cannot, or whose vector is not what it says, is refused now."""
+    """Encode one word, and raise an error if that fails or the vector is not of the declared width."""
     were_training = {module: module.training for module in encoder.modules()}
     encoder.eval()
     try:
@@ -107,17 +107,17 @@ def check_vector(encoder: SentenceTransformer, where: Path) -> None:
     width = encoder.get_embedding_dimension()
     if vector is None or not width:
         raise ModelError(
-            f"{where}: its modules give no sentence vector; a Pooling module is missing from modules.json"
+            f"{where}: the modules give no sentence vector. Add a Pooling module to modules.json."
         )
     if vector.shape[-1] != width and not encoder.truncate_dim:
-        found = f"gives vectors of width {vector.shape[-1]} and says {width}"
+        found = f"the encoder gives vectors of width {vector.shape[-1]} but declares {width}"
         raise ModelError(f"{where}: {found}; {DAMAGED}")
     if not bool(torch.isfinite(vector).all()):
         raise ModelError(f"{where}: the vector of a word is not finite; {DAMAGED}")
 
 
 def readable_length(asked: int, network: nn.Module) -> int:
-    """Pieces of an input as asked for, or as many as a transformer has positions for."""
+    """The maximum number of tokens of an input: `asked`, or fewer if the transformer has fewer positions."""
     for name, module in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
             # RoBERTa and MPNet count from behind the padding's position.
@@ -127,26 +127,26 @@ def readable_length(asked: int, network: nn.Module) -> int:
 
 
 def freeze_unused(encoder: SentenceTransformer) -> None:
-    """Stop gradients for BERT's pooler: no pooling mode reads it, and distributed training trips over it."""
+    """Freeze BERT's pooler: no pooling mode uses it, and distributed training fails on unused parameters."""
     for name, parameter in encoder.named_parameters():
         if ".pooler." in name:
             parameter.requires_grad_(False)
 
 
 def with_prompt(encoder: SentenceTransformer, prompt: str) -> SentenceTransformer:
-    """Put a prompt before every text from now on; it is saved with the encoder, and read by others too."""
+    """Put a prompt before every text; it is saved with the encoder, and sentence-transformers uses it too."""
     encoder.prompts = {**encoder.prompts, "likewise": prompt}
     encoder.default_prompt_name = "likewise"
     return encoder
 
 
 def with_layers(encoder: SentenceTransformer, layers: Sequence[Layer]) -> SentenceTransformer:
-    """The encoder with further layers after it, as its own Dense modules, sharing weights."""
+    """The encoder followed by further layers as Dense modules; it shares the weights of the original."""
     return with_modules(encoder, [*encoder, *(_dense(layer) for layer in layers)])
 
 
 def with_modules(encoder: SentenceTransformer, modules: Sequence[nn.Module]) -> SentenceTransformer:
-    """An encoder of other modules with this one's prompts and longest text."""
+    """An encoder of other modules with this one's prompts and maximum length."""
     from sentence_transformers import SentenceTransformer
 
     other = SentenceTransformer(modules=list(modules), device=str(encoder.device))
@@ -168,9 +168,9 @@ def _dense(layer: Layer) -> Dense:
 
 
 def without_normalisation(encoder: SentenceTransformer) -> SentenceTransformer:
-    """A copy of the module list without trailing Normalize, sharing weights.
+    """The encoder without a trailing Normalize module; it shares the weights of the original.
 
-    Heads on (u, v, |u−v|) see unit vectors otherwise; cosine is the same with and without it.
+    Otherwise heads on (u, v, |u−v|) would see only unit vectors. The cosine is the same with and without it.
     """
     from sentence_transformers import SentenceTransformer
 
@@ -184,12 +184,12 @@ def embedding_width(encoder: SentenceTransformer) -> int:
     """d, the width of a sentence vector."""
     width = encoder.get_embedding_dimension()
     if width is None:
-        raise ModelError("the encoder does not say how wide its vectors are")
+        raise ModelError("the encoder does not declare the width of its vectors. Use another encoder.")
     return int(width)
 
 
 def transformer_layers(encoder: nn.Module) -> list[str]:
-    """Name prefixes of the transformer's layers from bottom to top; empty for other encoders."""
+    """The name prefixes of the transformer's layers from bottom to top; empty for other encoders."""
     found: dict[int, str] = {}
     for name, _ in encoder.named_parameters():
         parts = name.split(".")
@@ -201,7 +201,7 @@ def transformer_layers(encoder: nn.Module) -> list[str]:
 
 
 def check_device(device: str | None) -> None:
-    """Refuse a --device that torch does not know or this machine does not have."""
+    """Raise an error for a --device that torch does not know or this machine does not have."""
     import torch
 
     if device is None:
@@ -212,19 +212,19 @@ def check_device(device: str | None) -> None:
     except (RuntimeError, AssertionError, NotImplementedError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0][:120]
         raise UsageError(
-            f"--device {device!r} cannot be used here ({reason}); try cpu or leave it out"
+            f"--device {device!r} cannot be used here ({reason}). Use cpu, or leave --device out."
         ) from None
 
 
 def check_precision(precision: str) -> str:
-    """Refuse an unknown --precision by name."""
+    """Raise an error for an unknown --precision."""
     if precision not in PRECISIONS:
-        raise UsageError(f"--precision {precision!r} is not one of {', '.join(PRECISIONS)}")
+        raise UsageError(f"--precision {precision!r} is unknown. Choose one of {', '.join(PRECISIONS)}.")
     return precision
 
 
 def autocast_settings(precision: str, device: str) -> dict[str, Any]:
-    """Keyword arguments of torch.autocast for a precision name."""
+    """The keyword arguments of torch.autocast for a precision name."""
     import torch
 
     kinds = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}

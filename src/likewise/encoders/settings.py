@@ -1,9 +1,9 @@
-"""What the JSON files of a model folder may say: every key by name and kind of value, others are refused.
+"""The keys that the JSON files of a model folder may have, and the kinds of their values; others are errors.
 
-A key of these files becomes an argument of a library's loader, and some arguments fetch code, read pickles
-or write elsewhere (`attn_implementation = "owner/kernel"`, `use_safetensors = false`, `device_map =
-"disk"`). So each file has a list of the keys that are let through. transformers' own config.json has too
-many for a list; there, the keys that steer loading are held back (`architecture`).
+A key of these files becomes an argument of a library's loader, and some arguments download code, read pickles
+or write to other places (`attn_implementation = "owner/kernel"`, `use_safetensors = false`, `device_map =
+"disk"`). Each file therefore has a list of allowed keys. transformers' own config.json has too many keys for
+a list; there, the keys that control loading are errors (`architecture`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ATTENTIONS = frozenset({"eager", "sdpa"})
 
 
 def is_attention(value: Any) -> bool:
-    """Whether a value names an attention that is built in, or that an installed package brings."""
+    """Whether a value names an attention that is built in or comes from an installed package."""
     if isinstance(value, dict):
         return all(map(is_attention, value.values()))
     if value is None or (isinstance(value, str) and value in _ATTENTIONS):
@@ -97,9 +97,9 @@ _CUTTING_KEYS: Rules = {
 
 
 def _reads_texts(value: Any) -> bool:
-    """Whether plain texts are read in the only way that gives states of words.
+    """Whether texts are read as plain texts that give states of words.
 
-    Messages of a chat are not: the folder's template would be run on every text.
+    Chat messages are not allowed, because the folder's template would be run on every text.
     """
     way = {"method": "forward", "method_output_name": "last_hidden_state"}
     return (
@@ -216,20 +216,20 @@ _OWN = "likewise.encoders.lstm.PeepholeLSTM"
 
 
 def module_class(named: str, listed: Path) -> str:
-    """The class that modules.json names, by its bare name; only stock classes and our own are known."""
+    """The bare name of the class that modules.json names; only stock classes and our own are allowed."""
     stock = _STOCK.fullmatch(named)
     name = "PeepholeLSTM" if named == _OWN else stock["name"] if stock else ""
     if name not in _MODULES or (name == "PeepholeLSTM") != (named == _OWN):
         known = ", ".join(sorted(_MODULES))
         raise ModelError(
-            f"{listed}: the module {named[:100]!r} is not known, and a folder's own code is never run; "
-            f"known are {known}"
+            f"{listed}: the module {named[:100]!r} is unknown, and a folder's own code is never run. Use a "
+            f"model of these modules: {known}."
         )
     return name
 
 
 def check_module(kind: str, folder: Path) -> None:
-    """Check the settings of one module, and of its tokenizer where it has one."""
+    """Check the settings of one module and of its tokenizer, if it has one."""
     file, rules = _MODULES[kind]
     path = folder / file
     if kind == "Transformer":
@@ -242,11 +242,11 @@ def check_module(kind: str, folder: Path) -> None:
         check_tokenizer(folder)
         require_vocabulary(folder)
     if kind == "WordEmbeddings" and (folder / "config.json").exists():
-        raise ModelError(f"{folder / 'config.json'}: word vectors have no such file; remove it")
+        raise ModelError(f"{folder / 'config.json'}: word vectors do not have such a file. Remove it.")
 
 
 def check_model_settings(path: Path) -> str:
-    """Check config_sentence_transformers.json; which class of model it says it is."""
+    """Check config_sentence_transformers.json, and return the class of model that it names."""
     document = read_if_there(path)
     if document is None:
         return "SentenceTransformer"
@@ -257,7 +257,7 @@ def check_model_settings(path: Path) -> str:
     check_keys(known, _MODEL_SETTINGS, path)
     prompt = known.get("default_prompt_name")
     if prompt is not None and prompt not in (known.get("prompts") or {}):
-        raise ModelError(f"{path}: default_prompt_name {prompt!r} is not among its prompts; {DAMAGED}")
+        raise ModelError(f"{path}: default_prompt_name {prompt!r} is not one of the prompts; {DAMAGED}")
     return str(known.get("model_type", "SentenceTransformer"))
 
 

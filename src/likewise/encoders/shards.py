@@ -1,9 +1,9 @@
-"""Shards: files of vectors by the hash of their text, each named by a checksum of what it holds.
+"""Shards: files of vectors with the hashes of their texts. A shard is named by a checksum of its content.
 
-    CHECKSUM.safetensors    keys N×16 (hash of the text), vectors N×d; 32 hexadecimal digits of its sha256
+    CHECKSUM.safetensors    keys N×16 (hashes of texts), vectors N×d; 32 hexadecimal digits of its sha256
 
-A shard is whole or not there. It is compared with its name when a process first reads it: a byte that has
-changed since would change answers, and nobody would know.
+A shard is written whole or not at all. Its checksum is verified when a process first reads it, because a
+changed byte would change answers unnoticed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FORMER = re.compile(r"[0-9a-f]{16}\.safetensors|\.[0-9a-f]{16}\.safetensors\.[0
 
 
 class DamagedShardError(DataError):
-    """A shard does not hold what was written; what to do about it is its cache's business."""
+    """A shard has changed since it was written; the cache decides what to do about it."""
 
 
 def text_keys(texts: Sequence[str]) -> Keys:
@@ -44,7 +44,7 @@ def text_keys(texts: Sequence[str]) -> Keys:
 
 
 def write_shard(folder: Path, keys: Keys, vectors: Vectors) -> Path:
-    """Keep vectors by their keys, sorted, under the checksum of the file."""
+    """Write vectors with their sorted keys to a file that is named by its checksum."""
     from safetensors.numpy import save
 
     order = np.argsort(keys)
@@ -57,30 +57,30 @@ def write_shard(folder: Path, keys: Keys, vectors: Vectors) -> Path:
 
 
 def shards_in(folder: Path) -> list[Path]:
-    """The shards of a folder that bear a checksum, in the order of their names."""
+    """The shards of a folder that are named by a checksum, in the order of their names."""
     return sorted(path for path in folder.glob("*.safetensors") if _NAME.fullmatch(path.name))
 
 
 def is_ours(name: str) -> bool:
-    """Whether a file is called as we call shards, or called them."""
+    """Whether a file has the name of a shard, of this or an earlier version."""
     return bool(_NAME.fullmatch(name) or _FORMER.fullmatch(name))
 
 
 def open_shard(path: Path, width: int) -> tuple[Keys, Vectors]:
-    """Keys and vectors of a shard, mapped, once its checksum is found right."""
+    """Verify a shard's checksum and map its keys and vectors."""
     found = path.lstat()
     if not stat.S_ISREG(found.st_mode):
-        raise DamagedShardError(f"{path} is no regular file")
+        raise DamagedShardError(f"{path} is not a regular file")
     if not _is_whole(str(path), found.st_ino, found.st_size, found.st_mtime_ns):
         raise DamagedShardError(f"{path} has changed since it was written")
     keys, vectors = _map(path)
     if vectors.shape[1] != width:
-        raise DamagedShardError(f"{path} holds vectors of width {vectors.shape[1]}, and not {width}")
+        raise DamagedShardError(f"{path} holds vectors of width {vectors.shape[1]} instead of {width}")
     return keys, vectors
 
 
 def count_texts(path: Path) -> int:
-    """How many texts a shard says it holds; 0 if that cannot be read."""
+    """The number of texts that a shard declares; 0 if it cannot be read."""
     try:
         return len(_map(path)[0])
     except (OSError, DamagedShardError):
@@ -89,7 +89,7 @@ def count_texts(path: Path) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def _is_whole(path: str, inode: int, size: int, changed: int) -> bool:
-    """Whether a file's content has the checksum of its name; asked once for the file that it is now."""
+    """Whether a file's content has the checksum of its name; computed once per state of the file."""
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return os.path.basename(path).startswith(digest[:_CHECKSUM])
@@ -107,5 +107,5 @@ def _map(path: Path) -> tuple[Keys, Vectors]:
     except FileNotFoundError:
         raise
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, struct.error) as error:
-        raise DamagedShardError(f"{path} is no shard of vectors ({error})") from error
+        raise DamagedShardError(f"{path} is not a shard of vectors ({error})") from error
     return keys, vectors

@@ -1,4 +1,4 @@
-"""What the files of a tokenizer may say: tokens, switches, lengths; nothing that is looked for elsewhere."""
+"""Check the files of a tokenizer: tokens, switches and lengths are allowed, references to other files not."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _MOST_GROWTH, _MOST_STEPS, _MOST_PREPENDED = 256, 32, 64
 
 
 def _grows_little(value: Any) -> bool:
-    """Whether the steps of a normalizer or pre-tokenizer, one after the other, do not blow a text up."""
+    """Whether all steps of a normalizer or pre-tokenizer together do not make texts much longer."""
     growth, seen, steps = 1, 0, [value]
     while steps:
         step = steps.pop()
@@ -79,7 +79,7 @@ def _grows_little(value: Any) -> bool:
 
 
 def _growth(step: dict[str, Any]) -> int:
-    """How many times longer one step may make a text, at the most."""
+    """The largest factor by which one step can make a text longer."""
     kind = step.get("type")
     if kind == "Replace":
         pattern, content = step.get("pattern"), step.get("content")
@@ -97,7 +97,7 @@ def _growth(step: dict[str, Any]) -> int:
 
 
 def _longest_mapped(charsmap: Any) -> int:
-    """The most bytes that a compiled map of SentencePiece puts in the place of a character."""
+    """The most bytes with which a compiled SentencePiece map replaces a character."""
     if not charsmap:
         return 0
     content = base64.b64decode(charsmap)
@@ -110,7 +110,7 @@ _MOST_PIECES, _MOST_ADDED, _MOST_SAID = 64, 512, 4
 
 
 def _adds_little(value: Any) -> bool:
-    """Whether the steps that put markers around a text add few, and one template at most is among them."""
+    """Whether the steps that add markers to a text add few, with at most one template among them."""
     seen, templates, steps = 0, 0, [value]
     while steps:
         step = steps.pop()
@@ -137,7 +137,7 @@ def _is_short_template(step: dict[str, Any]) -> bool:
 
 
 def _knows_unknown(value: Any) -> bool:
-    """Whether a model of pieces has the piece for unknown words, and leaves nothing to chance."""
+    """Whether a subword model has a token for unknown words and does not split at random."""
     if not isinstance(value, dict):
         return False
     unknown, pieces = value.get("unk_token"), value.get("vocab")
@@ -190,29 +190,29 @@ _WITHOUT = frozenset({"CanineTokenizer", "ByT5Tokenizer", "PerceiverTokenizer"})
 
 
 def require_vocabulary(folder: Path) -> None:
-    """Refuse a folder without a vocabulary: the library would make one up that knows no word."""
+    """Raise an error for a folder without a vocabulary; the library would make an empty one."""
     document = read_if_there(folder / "tokenizer_config.json")
     named = document.get("tokenizer_class") if isinstance(document, dict) else None
     if named not in _WITHOUT and not any(next(folder.glob(one), None) for one in _VOCABULARIES):
         raise ModelError(
-            f"{folder}: there is no vocabulary (tokenizer.json, vocab.txt, …) to read texts with; {DAMAGED}"
+            f"{folder}: the tokenizer's vocabulary is missing (tokenizer.json, vocab.txt, …); {DAMAGED}"
         )
 
 
 def check_vocabulary(tokens: int, rows: int, folder: Path) -> None:
-    """Refuse a vocabulary that is far smaller than the network's: it was cut short, and knows few words.
+    """Raise an error for a vocabulary that is far smaller than the network's, because it was cut short.
 
-    Networks have a few rows more than tokens, to reach a round number, but not a quarter more.
+    Networks may have a few more rows than tokens, to reach a round number, but not a quarter more.
     """
     if 5 * tokens < 4 * rows:
-        found = f"its vocabulary has {tokens:,} tokens, its network {rows:,}"
-        raise ModelError(f"{folder}: {found}; the vocabulary is cut short: copy the folder again")
+        found = f"the vocabulary has {tokens:,} tokens, but the network has {rows:,}"
+        raise ModelError(f"{folder}: {found}, so the vocabulary was cut short. Copy the folder again.")
 
 
 def check_tokenizer(folder: Path) -> None:
     """Check a tokenizer's settings; the vocabulary in tokenizer.json is left to the library's own parser.
 
-    Its added tokens are not: the library prints every key that it does not know, among the answers.
+    Its added tokens are checked here, because the library prints every unknown key to standard output.
     """
     check_settings_file(folder / "tokenizer_config.json", _TOKENIZER)
     check_settings_file(folder / "special_tokens_map.json", _SPECIAL_TOKENS)
@@ -229,4 +229,4 @@ def check_tokenizer(folder: Path) -> None:
         check_keys(document, whole, path, others=anything)
         steps = [part for name in ("normalizer", "pre_tokenizer") if (part := document.get(name))]
         if not _grows_little({"normalizers": steps}):
-            raise ModelError(f"{path}: normalizer and pre_tokenizer make texts far longer; {DAMAGED}")
+            raise ModelError(f"{path}: normalizer and pre_tokenizer make texts much longer; {DAMAGED}")

@@ -1,4 +1,4 @@
-"""Texts to vectors at inference: token-budget batches, each distinct text encoded once, order restored."""
+"""Encode texts at inference, each distinct text once, in batches of a limited number of tokens."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def encode_texts(
     features: TextFeatures | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Vectors:
-    """Vectors of texts, shape N×d, in the order given; `progress` is told how many texts are done."""
+    """The vectors of texts, N×d, in the given order; `progress` receives the number of encoded texts."""
     features = features or TextFeatures(encoder)
     distinct = list(dict.fromkeys(texts))
     features.add(distinct)
@@ -63,19 +63,19 @@ def encode_texts(
 
 
 def _encoded(encoder: SentenceTransformer, inputs: dict[str, object]) -> Tensor:
-    """Vectors of a batch; pieces that the network has no vector for mean that the tokenizer is another's."""
+    """The vectors of a batch; raises an error for tokens that the network does not have."""
     try:
         vectors: Tensor = encoder(inputs)["sentence_embedding"]
     except IndexError as error:
         raise ModelError(
-            f"the encoder's tokenizer gives pieces that its network does not have ({error}); "
-            "its folder is damaged: copy or train it again"
+            f"the encoder's tokenizer gives tokens that its network does not have ({error}). "
+            "Its folder is damaged. Copy the model or train it again."
         ) from error
     return vectors
 
 
 class VectorCache:
-    """A bounded text → vector store, least recently used out first: files of any length fit in memory."""
+    """A store of vectors by text with limited capacity; the least recently used vectors are dropped first."""
 
     def __init__(self, capacity: int = 100_000) -> None:
         self._capacity = capacity
@@ -85,7 +85,7 @@ class VectorCache:
         return len(self._vectors)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all vectors."""
         self._vectors.clear()
 
     def missing(self, texts: Sequence[str]) -> list[str]:
@@ -93,12 +93,12 @@ class VectorCache:
         return [text for text in dict.fromkeys(texts) if text not in self._vectors]
 
     def put(self, texts: Sequence[str], vectors: Vectors) -> None:
-        """Store vectors of texts."""
+        """Store the vectors of texts."""
         for text, vector in zip(texts, vectors, strict=True):
             self._vectors[text] = vector
 
     def take(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of stored texts, then forget the oldest beyond the capacity."""
+        """Return the vectors of stored texts, then drop the oldest ones beyond the capacity."""
         rows = []
         for text in texts:
             self._vectors.move_to_end(text)
@@ -109,7 +109,7 @@ class VectorCache:
 
 
 class Encoding:
-    """An encoder that answers: in token-budget batches, vectors of the latest texts kept."""
+    """An encoder for inference, with batches of a limited number of tokens and a cache of recent vectors."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class Encoding:
         self._cache = VectorCache(kept)
 
     def encode(self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None) -> Vectors:
-        """Vectors of texts, N×d, computed now."""
+        """The vectors of texts, N×d, computed now."""
         vectors = encode_texts(
             self._encoder,
             texts,
@@ -140,11 +140,11 @@ class Encoding:
         return vectors
 
     def forget(self) -> None:
-        """Compute every vector anew from now on: the encoder has changed."""
+        """Empty the cache, because the encoder has changed."""
         self._cache.clear()
 
     def recall(self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None) -> Vectors:
-        """The same, of texts that may have been asked for before."""
+        """The vectors of texts, N×d, from the cache where possible."""
         if not texts:
             return np.zeros((0, int(self._encoder.get_embedding_dimension() or 0)), dtype=np.float32)
         missing = self._cache.missing(texts)

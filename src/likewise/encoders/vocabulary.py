@@ -1,4 +1,4 @@
-"""What an encoder's vocabulary makes of a text: the pieces it reads, and the words that it does not know."""
+"""Read a text with an encoder's vocabulary: its tokens, and the words that the encoder does not know."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text as its pieces, markers left out; what of it is unknown, in the text's own letters."""
+    """A text as tokens without markers, and its unknown words as they are written in the text."""
 
     pieces: tuple[int | str, ...]
     unknown: tuple[str, ...]
 
     @property
     def says_nothing(self) -> bool:
-        """Whether no piece of it is known."""
+        """Whether no token of the text is known."""
         return len(self.unknown) == len(self.pieces)
 
 
 class Vocabulary:
-    """The pieces an encoder knows: whole words with a vector each, or parts of words."""
+    """The tokens that an encoder knows: whole words with a vector each, or parts of words."""
 
     def __init__(self, tokenizer: Tokenizer, unknown: int | None) -> None:
         self._tokenizer, self._unknown = tokenizer, unknown
 
     @property
     def of_words(self) -> bool:
-        """Whether a word is known as a whole or not at all, as in tables of word vectors."""
+        """Whether tokens are whole words, as in tables of word vectors."""
         return isinstance(self._tokenizer.model, models.WordLevel)
 
     def read(self, text: str) -> Reading:
-        """The pieces of a text."""
+        """The tokens of a text."""
         found = self._tokenizer.encode(text, add_special_tokens=False)
         read = [
             (piece, text[start:end])
@@ -48,7 +48,7 @@ class Vocabulary:
 
 
 def find_vocabulary(encoder: SentenceTransformer) -> Vocabulary | None:
-    """An encoder's vocabulary; None where a function encodes, or a tokenizer that cannot be asked."""
+    """An encoder's vocabulary; None for a function or a tokenizer without a list of tokens."""
     named = getattr(encoder[0], "tokenizer", None)
     named = getattr(named, "tokenizer", named)  # sentence-transformers wraps those of word vectors
     backend = getattr(named, "backend_tokenizer", named)

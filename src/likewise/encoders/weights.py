@@ -1,8 +1,8 @@
-"""Weights: safetensors files read under limits, and compared with the network that they were loaded into.
+"""Read safetensors files with limits, and compare them with the network into which they were loaded.
 
-A library fills what a file lacks with random numbers, leaves out what it does not know, and answers. Here a
-network is used only if all of its tensors came from its files in the shape they have there, nothing of the
-network's own was left out, and every number is finite.
+Libraries fill missing tensors with random numbers, ignore unknown ones, and answer nevertheless. Here a
+network is used only if all its tensors came from its files with the same shapes, no tensor of the network was
+ignored, and every number is finite.
 """
 
 from __future__ import annotations
@@ -45,35 +45,35 @@ _UNREAD = re.compile(r"^pooler\.")
 
 
 def read_header(path: Path) -> Shapes:
-    """Names and shapes of a safetensors file, whose parts must cover it from end to end."""
+    """The names and shapes of a safetensors file; its tensors must fill the file exactly."""
     return {name: shape for name, (shape, _) in _read_header(path).items()}
 
 
 def check_types(path: Path, network: nn.Module) -> None:
-    """Refuse whole numbers where a network computes with fractions: no weights were ever saved so."""
+    """Raise an error for integers where the network has floating-point weights."""
     floating = {name for name, tensor in network.state_dict().items() if tensor.is_floating_point()}
     for name, (_, kind) in _read_header(path).items():
         own = _own_name(network, _modern(name)) if hasattr(network, "base_model_prefix") else name
         if own in floating and kind not in _FRACTIONS:
-            raise ModelError(f"{path}: the tensor {name} is stored as {kind}, not as fractions; {DAMAGED}")
+            raise ModelError(f"{path}: the tensor {name} is stored as {kind}, not as floats; {DAMAGED}")
 
 
 def _read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Names, shapes and number formats of a safetensors file."""
+    """The names, shapes and number formats of a safetensors file."""
     if not path.is_file():
-        raise ModelError(f"{path}: the file is missing; {DAMAGED}")
+        raise ModelError(f"{path} is missing; {DAMAGED}")
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
             start = file.read(8)
             length = struct.unpack("<Q", start)[0] if len(start) == 8 else -1
             if not 2 <= length <= min(_MOST_HEADER, size - 8):
-                raise ModelError(f"{path}: is no safetensors file, or is cut short; {DAMAGED}")
+                raise ModelError(f"{path} is not a safetensors file, or it was cut short; {DAMAGED}")
             header = json.loads(file.read(length))
     except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror}); {DAMAGED}") from None
+        raise ModelError(f"{path} cannot be read ({error.strerror}); {DAMAGED}") from None
     except (ValueError, RecursionError):
-        raise ModelError(f"{path}: its list of tensors cannot be read; {DAMAGED}") from None
+        raise ModelError(f"{path}: the list of tensors cannot be read; {DAMAGED}") from None
     found, places = {}, []
     listed: dict[str, Any] = header if isinstance(header, dict) else {"": None}
     for name, about in listed.items():
@@ -86,13 +86,13 @@ def _read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
         at = end if begin == at else -1
     if at != size - 8 - length:
         raise ModelError(
-            f"{path}: its tensors do not fill the file, which is cut short or added to; {DAMAGED}"
+            f"{path}: the tensors do not fill the file, so bytes are missing or were added; {DAMAGED}"
         )
     return found
 
 
 def _described(path: Path, name: str, about: Any) -> tuple[tuple[int, ...], tuple[int, int]]:
-    """Shape of a tensor and its place in the file, if the two agree."""
+    """The shape of a tensor and its place in the file, which must agree."""
     try:
         shape, (begin, end) = tuple(about["shape"]), about["data_offsets"]
         whole = all(type(n) is int and 0 <= n < 2**40 for n in (*shape, begin, end))
@@ -100,12 +100,12 @@ def _described(path: Path, name: str, about: Any) -> tuple[tuple[int, ...], tupl
     except (KeyError, TypeError, ValueError):
         fits = False
     if not fits or len(name) > _MOST_NAME or len(shape) > _MOST_RANK:
-        raise ModelError(f"{path}: the tensor {name[:80]!r} is not described as it should be; {DAMAGED}")
+        raise ModelError(f"{path}: the description of the tensor {name[:80]!r} is wrong; {DAMAGED}")
     return shape, (begin, end)
 
 
 def read_tensors(path: Path, *, device: str = "cpu") -> dict[str, Tensor]:
-    """The tensors of a safetensors file, every number finite."""
+    """The tensors of a safetensors file; every number must be finite."""
     read_header(path)
     tensors: dict[str, Tensor] = loading(path, lambda: load_file(path, device=device))
     check_finite(tensors, path)
@@ -113,7 +113,7 @@ def read_tensors(path: Path, *, device: str = "cpu") -> dict[str, Tensor]:
 
 
 def check_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Refuse weights among which one is not a finite number."""
+    """Raise an error if any weight is not a finite number."""
     for name, tensor in tensors.items():
         if not tensor.is_floating_point():
             continue
@@ -124,21 +124,21 @@ def check_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 
 def check_names(expected: Mapping[str, Tensor], held: Mapping[str, tuple[int, ...]], path: Path) -> None:
-    """Refuse a file whose tensors are not exactly those expected, in name and shape."""
+    """Raise an error for a file whose tensors do not have exactly the expected names and shapes."""
     refuse_names(path, missing=set(expected) - set(held), unexpected=set(held) - set(expected))
     for name, tensor in expected.items():
         if tuple(tensor.shape) != tuple(held[name]):
-            found = f"the tensor {name} has the shape {list(held[name])}, expected {list(tensor.shape)}"
+            found = f"the tensor {name} has shape {list(held[name])} instead of {list(tensor.shape)}"
             raise ModelError(f"{path}: {found}; {DAMAGED}")
 
 
 def refuse_names(
     path: Path, *, missing: Iterable[str] = (), unexpected: Iterable[str] = (), mismatched: Iterable[str] = ()
 ) -> None:
-    """Say which tensors are missing, which have the wrong shape, which belong to no part of the network."""
+    """Raise an error that names tensors that are missing, of the wrong shape, or not in the network."""
     told = {
         "the network needs {names}, which the file does not hold": sorted(missing),
-        "{names} of the file have another shape than the network": sorted(mismatched),
+        "the file holds {names} in another shape than the network": sorted(mismatched),
         "the file holds {names}, which the network does not have": sorted(unexpected),
     }
     for line, names in told.items():
@@ -148,7 +148,7 @@ def refuse_names(
 
 
 def check_exact(module: nn.Module, path: Path) -> None:
-    """A module of known tensors against its one file: the same names, the same shapes, finite numbers."""
+    """Compare a module of known tensors with its file: the same names and shapes, and finite numbers."""
     state = module.state_dict()
     check_names(state, read_header(path), path)
     check_types(path, module)
@@ -160,7 +160,7 @@ _DESCRIBED = frozenset({"Dense", "LSTM", "PeepholeLSTM", "CNN", "LayerNorm", "We
 
 
 def check_described(kind: str, folder: Path, path: Path) -> None:
-    """A module's settings against the tensors in its file, before memory is taken for what they describe."""
+    """Compare a module's settings with the tensors in its file, before the module is built."""
     if kind not in _DESCRIBED:
         return
     from sentence_transformers.base.modules import Dense
@@ -181,9 +181,10 @@ def check_described(kind: str, folder: Path, path: Path) -> None:
 
 
 def check_size(folder: Path, files: Iterable[Path], *, outputs: int | None = None) -> None:
-    """Refuse a config.json of a far larger network than the weights are, before memory is taken for it.
+    """Raise an error for a config.json that describes a much larger network than the weights.
 
-    With `outputs` the network has a head of so many on top, by which sequences are classified.
+    The check comes before the network is built. With `outputs`, the network has a classification head of that
+    many outputs.
     """
     from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
@@ -204,19 +205,19 @@ def check_size(folder: Path, files: Iterable[Path], *, outputs: int | None = Non
     path = folder / "config.json"
     if sum(described) > _MOST_TIMES * sum(held) + _SLACK or len(described) > _MOST_TIMES * len(held) + 100:
         raise ModelError(
-            f"{path}: describes a network of {len(described):,} tensors with "
-            f"{sum(described):,} numbers, the weights are {len(held):,} with {sum(held):,}; {DAMAGED}"
+            f"{path} describes a network of {len(described):,} tensors with {sum(described):,} numbers, but "
+            f"the weights are {len(held):,} tensors with {sum(held):,} numbers; {DAMAGED}"
         )
     if computed > _MOST_TIMES * sum(held) + _SLACK:
         raise ModelError(
-            f"{path}: describes a network that computes {computed:,} numbers when it is built (tables of "
-            f"positions, masks), beside {sum(held):,} weights; {DAMAGED}"
+            f"{path} describes a network that computes {computed:,} numbers when it is built (tables of "
+            f"positions, masks), but it has only {sum(held):,} weights; {DAMAGED}"
         )
     _check_padded(config.to_dict(), sum(held), path)
 
 
 def _computed(network: nn.Module) -> int:
-    """Numbers of a network that it computes when it is built: buffers, and tensors outside of its state."""
+    """The count of numbers that a network computes when built: buffers, and tensors outside its state."""
     buffers = {id(tensor): tensor.numel() for tensor in network.buffers()}
     for module in network.modules():
         own = [one for one in vars(module).values() if isinstance(one, Tensor)]
@@ -225,18 +226,18 @@ def _computed(network: nn.Module) -> int:
 
 
 def _check_padded(settings: Mapping[str, Any], held: int, path: Path) -> None:
-    """Refuse windows and chunks to which a text of one word is padded, at the cost of all the memory."""
+    """Raise an error for windows and chunks so large that padding one word to them would fill the memory."""
     reach = _largest(settings, _PADDED_TO)
     heads, states = _largest(settings, _HEADS), _largest(settings, _STATES)
     if reach**2 * heads * states > _MOST_TIMES * held + _SLACK:
         raise ModelError(
-            f"{path}: pads every text to a window or chunk of {reach:,}, for {heads:,} heads; "
-            f"that is beyond a network of {held:,} weights; {DAMAGED}"
+            f"{path} pads every text to a window or chunk of {reach:,} for {heads:,} heads, which is too "
+            f"much for a network of {held:,} weights; {DAMAGED}"
         )
 
 
 def _largest(settings: Any, named: re.Pattern[str]) -> int:
-    """The largest whole number under keys of a name, at any depth; 1 if there is none."""
+    """The largest integer under keys that match a pattern, at any depth; 1 if there is none."""
     found = 1
     for key, value in settings.items() if isinstance(settings, dict) else ():
         for one in value if isinstance(value, list | tuple) else [value]:
@@ -246,14 +247,14 @@ def _largest(settings: Any, named: re.Pattern[str]) -> int:
 
 
 def check_transformer(network: Any, folder: Path, files: Iterable[Path]) -> None:
-    """A loaded transformer against its files: what it needs is there, and nothing of its own was left out."""
+    """Compare a loaded transformer with its files: all its tensors are there, and none was ignored."""
     state = network.state_dict()
     check_finite(state, folder)
     held: Shapes = {}
     for file in files:
         shapes = read_header(file)
         if twice := sorted(set(shapes) & set(held)):
-            raise ModelError(f"{file}: the tensor {twice[0]} stands in another file too; {DAMAGED}")
+            raise ModelError(f"{file}: the tensor {twice[0]} is also in another file; {DAMAGED}")
         held |= shapes
         check_types(file, network)
     _refuse_twice(network, held, folder)
@@ -269,18 +270,18 @@ def check_transformer(network: Any, folder: Path, files: Iterable[Path]) -> None
 
 
 def _refuse_twice(network: Any, held: Shapes, folder: Path) -> None:
-    """Refuse weights that stand in a file under two spellings of one name: only one of them would be read."""
+    """Raise an error for a tensor that has two spellings of its name in a file; only one would be read."""
     seen: dict[str, str] = {}
     for name in held:
         own = _own_name(network, _modern(name))
         if own in seen:
-            found = f"{seen[own]} and {name} are two tensors for one place in the network"
+            found = f"{seen[own]} and {name} are both tensors for the same place in the network"
             raise ModelError(f"{folder}: {found}; {DAMAGED}")
         seen[own] = name
 
 
 def _plainly_the_same(network: Any, state: Mapping[str, Tensor], held: Shapes) -> bool:
-    """Whether the names of a file are those of the network, its own prefix and old spellings apart."""
+    """Whether a file has the names of the network, apart from its prefix and old spellings."""
     renamed = {_own_name(network, _modern(name)): shape for name, shape in held.items()}
     needed = {name for name in state if not _UNREAD.match(name)}
     shared = {tensor.data_ptr() for name, tensor in state.items() if name in renamed}
@@ -295,10 +296,10 @@ def _plainly_the_same(network: Any, state: Mapping[str, Tensor], held: Shapes) -
 def judge(
     network: Any, info: Mapping[str, Any], folder: Path, *, head: bool = False, held: Iterable[str] = ()
 ) -> set[str]:
-    """Refuse what transformers itself says was missing, too much or of another shape.
+    """Raise an error for tensors that transformers reports as missing, unexpected or of another shape.
 
-    `held` are the names in the files, where it is to be said of a sound folder that it cannot be read here.
-    With `head` a head on top of the network may be missing or of another shape: its tensors are returned.
+    `held` are the names in the files; they show whether an undamaged folder has an architecture that cannot
+    be read here. With `head`, the head's tensors may be missing or of another shape; they are returned.
     """
     missing = {name for name in info["missing_keys"] if not _UNREAD.match(_own_name(network, name))}
     _refuse_half(network, missing, held, folder)
@@ -313,18 +314,18 @@ def judge(
 
 
 def _refuse_half(network: Any, missing: set[str], held: Iterable[str], folder: Path) -> None:
-    """Say that a translator's encoder is not found inside its weights, and would be left at random."""
+    """Raise an error for an encoder-decoder whose encoder cannot be read alone and would stay random."""
     inside = {name.rpartition("encoder.")[2] for name in held if "encoder." in name}
     if 2 * len(missing & inside) > len(missing):
         raise ModelError(
             f"{folder}: the architecture {network.config.model_type} has an encoder and a decoder, and "
-            "sentence-transformers does not read the encoder alone: its weights would be random numbers; "
-            "take another model"
+            "sentence-transformers cannot read the encoder alone, so its weights would be random numbers. "
+            "Use another model."
         )
 
 
 def _own_among(network: Any, names: Iterable[str]) -> set[str]:
-    """Names that would belong to a part of the network; heads of other tasks and decoders do not."""
+    """The names that belong to a part of the network; heads of other tasks and decoders do not."""
     base = getattr(network, "base_model", network)
     return {name for name in names if _belongs(base, network, name) and not _COMPUTED.search(name)}
 
@@ -339,7 +340,7 @@ def _own_name(network: Any, name: str) -> str:
 
 
 def _modern(name: str) -> str:
-    """TensorFlow's names of a layer norm's parameters, which transformers translates."""
+    """A name with TensorFlow's names of layer norm parameters translated, as in transformers."""
     # Of other layers it translates none, and would draw their weights at random.
     # Its pattern takes any character for the dot, and so does this one: two names for one place are found.
     return re.sub(r"(LayerNorm).beta$", r"\1.bias", re.sub(r"(LayerNorm).gamma$", r"\1.weight", name))

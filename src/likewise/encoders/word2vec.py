@@ -1,6 +1,6 @@
-"""Word vectors trained on the texts at hand, by word2vec: what Model-I of Zhang et al. 2017 compares.
+"""Word vectors that word2vec learns from the training texts, as in Model-I of Zhang et al. 2017.
 
-Needs gensim. One thread and a seed: the same texts in the same order give the same vectors.
+This needs gensim. It uses one thread and a seed, so the same texts in the same order give the same vectors.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from likewise.errors import DataError, MissingExtraError
 
 @dataclass(frozen=True, slots=True)
 class Word2VecSettings:
-    """Width of a vector, words to either side that it is learnt from, passes over the texts.
+    """The width of a vector, the context words on either side, and the number of passes over the texts.
 
-    A word that stands in the texts fewer than `least` times has no vector. `skip_gram` predicts neighbours
-    from a word; otherwise a word is predicted from its neighbours (CBOW).
+    A word that occurs fewer than `least` times has no vector. `skip_gram` predicts neighbours from a word;
+    otherwise a word is predicted from its neighbours (CBOW).
     """
 
     width: int = 100
@@ -32,9 +32,9 @@ class Word2VecSettings:
 def train_word2vec(
     texts: Iterable[str], kept: Iterable[str], settings: Word2VecSettings, *, seed: int
 ) -> WordTable:
-    """The words of texts, the most frequent first, and their vectors N×width.
+    """Learn vectors from texts; returns the words, the most frequent first, and their vectors N×width.
 
-    `kept` are texts such as labels: they are read too, and their words have a vector however rare they are.
+    `kept` are further texts, such as labels; their words have vectors even if they are rare.
     """
     try:
         from gensim import utils
@@ -63,8 +63,8 @@ def train_word2vec(
     model.build_vocab(read, trim_rule=rule)
     if not model.wv.index_to_key:
         raise DataError(
-            f"word2vec: no word stands {settings.least} times in {len(read):,} texts; "
-            "give more of them, or set encoder.word2vec.least = 1"
+            f"word2vec: no word occurs {settings.least} times in {len(read):,} texts. "
+            "Use more texts, or set encoder.word2vec.least = 1."
         )
     model.train(read, total_examples=model.corpus_count, epochs=model.epochs)
     return list(model.wv.index_to_key), np.asarray(model.wv.vectors, dtype=np.float32)

@@ -1,8 +1,8 @@
-"""Encoders over word vectors: BiLSTM with max pooling (InferSent's shape), and the plain average.
+"""Encoders over word vectors: a BiLSTM with max pooling (as in InferSent), and the plain average.
 
-Both are built from stock sentence-transformers modules, so a saved folder loads without Likewise and
-is padding-safe there. Words come from a word-level Hugging Face tokenizer; the BiLSTM sees begin and end
-markers, so an empty text still has a vector.
+Both are built from stock sentence-transformers modules, so a saved folder loads without Likewise, and padding
+does not affect vectors there. A word-level Hugging Face tokenizer splits the texts. The BiLSTM sees begin and
+end markers, so an empty text also has a vector.
 
     BiLSTM-max   ids T → vectors T×d → BiLSTM T×2H → max over time 2H        Conneau et al. 2017
     average      ids T → vectors T×d → mean d
@@ -43,10 +43,11 @@ Source = str | os.PathLike[str] | WordTable
 
 
 class PaddingTakesPart(nn.Module):
-    """InferSent v1's quirk: zeros after a text's end take part in the max over time.
+    """InferSent v1's padding rule: zeros after a text's end take part in the max over time.
 
-    A text's vector then depends on its batch mates: it is max(h, 0) unless the text is the longest. For
-    reproduction only. Not saved with the modules: `store` notes it and puts it back.
+    A text's vector then depends on the other texts of its batch: it is max(h, 0) unless the text is the
+    longest. Use it only to reproduce results. It is not saved with the modules; `store` records and restores
+    it.
     """
 
     def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -55,12 +56,12 @@ class PaddingTakesPart(nn.Module):
 
 
 def padding_of(encoder: SentenceTransformer) -> Padding:
-    """Which padding rule an encoder follows."""
+    """The padding rule of an encoder."""
     return "infersent-v1" if any(isinstance(m, PaddingTakesPart) for m in encoder) else "safe"
 
 
 def with_padding(encoder: SentenceTransformer, padding: Padding) -> SentenceTransformer:
-    """The same modules under a padding rule; weights are shared, not copied."""
+    """An encoder of the same modules with a padding rule; weights are shared, not copied."""
     if padding_of(encoder) == padding:
         return encoder
     *modules, pooling = [m for m in encoder if not isinstance(m, PaddingTakesPart)]
@@ -79,9 +80,9 @@ def bilstm_encoder(
     seed: int = 1,
     device: str | None = None,
 ) -> SentenceTransformer:
-    """Word vectors, one BiLSTM layer with `hidden` units per direction, max over time. Vector width 2·hidden.
+    """Make a BiLSTM encoder: `hidden` units per direction over word vectors, max over time, width 2·hidden.
 
-    `words` restricts the vocabulary to words that occur in the data at hand; others become <unk>.
+    `words` restricts the vocabulary to these words; others become <unk>.
     """
     lookup = word_lookup(vectors, words=words, max_length=max_length, train_vectors=train_vectors, seed=seed)
     with seeded(seed):
@@ -99,7 +100,7 @@ def word_lookup(
     train_vectors: bool,
     seed: int,
 ) -> WordEmbeddings:
-    """Texts to the vectors of their words between two markers, B×T×d: what every recurrent encoder reads."""
+    """The first module of recurrent encoders: texts → vectors of their words between two markers, B×T×d."""
     vocabulary, table = load_vectors(vectors, words=words)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=word_tokenizer(vocabulary, markers=True),
@@ -114,7 +115,7 @@ def word_lookup(
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Start weights from a seed, without moving the random numbers of whoever asks for them."""
+    """Draw first weights with a seed and leave the global random state unchanged."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
@@ -128,9 +129,10 @@ def average_encoder(
     seed: int = 1,
     device: str | None = None,
 ) -> SentenceTransformer:
-    """The mean of a text's word vectors; words without a vector count as zero, an empty text is zero.
+    """Make an encoder that averages word vectors; words without a vector and empty texts count as zero.
 
-    Vectors that train are the neural bag of words: words without one then share a vector that is learnt.
+    If the vectors are trained, this is the neural bag of words: words without a vector share one that is
+    learnt.
     """
     vocabulary, table = load_vectors(vectors, words=words)
     tokenizer = word_tokenizer(vocabulary, markers=False)
@@ -142,7 +144,7 @@ def average_encoder(
 
 
 class _Drop:
-    """Zeroes a share of what a lookup gives, and scales the rest, while it is trained."""
+    """Dropout on the output of a lookup during training."""
 
     def __init__(self, share: float) -> None:
         self._share = share
@@ -156,7 +158,7 @@ class _Drop:
 
 
 def with_dropout(encoder: SentenceTransformer, share: float) -> SentenceTransformer:
-    """Dropout on the word vectors, in place; a hook, so that the saved folder is the same without it."""
+    """Add dropout on the word vectors in place, as a hook, so that the saved folder does not change."""
     encoder[0].register_forward_hook(_Drop(share))
     return encoder
 
@@ -170,13 +172,13 @@ def distinct_words(texts: Iterable[str]) -> set[str]:
 
 
 def word_list(text: str) -> list[str]:
-    """The words of a text as the word-level tokenizer splits it: lower case, punctuation apart."""
+    """The words of a text as the word-level tokenizer splits it: in lower case, punctuation separately."""
     normalise, split = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
     return [word for word, _ in split.pre_tokenize_str(normalise.normalize_str(text))]
 
 
 def word_tokenizer(vocabulary: list[str], *, markers: bool) -> Tokenizer:
-    """A word-level tokenizer: lower case, split at blanks and punctuation, unknown words to <unk>."""
+    """Make a word-level tokenizer: lower case, split at spaces and punctuation, unknown words as <unk>."""
     ids = {word: index for index, word in enumerate([*SPECIAL, *vocabulary])}
     tokenizer = Tokenizer(models.WordLevel(ids, unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.Lowercase()
@@ -200,7 +202,8 @@ def load_vectors(path: Source, *, words: Iterable[str] | None = None) -> WordTab
         return _load_folder(where, wanted)
     if not where.is_file():
         raise UsageError(
-            f"{where}: no such word vectors; give a folder (words.txt + vectors.npy) or a .txt/.vec file"
+            f"{where}: there are no such word vectors. Name a folder (words.txt + vectors.npy) or a .txt or "
+            ".vec file."
         )
     vocabulary: list[str] = []
     rows: list[Vectors] = []
@@ -210,7 +213,7 @@ def load_vectors(path: Source, *, words: Iterable[str] | None = None) -> WordTab
             rows.append(row)
     if not rows:
         raise DataError(
-            [Problem(str(where), "holds no vector for any word of the data", "check language and case")]
+            [Problem(str(where), "there is no vector for any word of the data", "check language and case")]
         )
     return vocabulary, np.stack(rows)
 
@@ -224,15 +227,18 @@ def _load_folder(folder: Path, wanted: set[str] | None) -> WordTable:
         vocabulary = (folder / "words.txt").read_text(encoding="utf8").splitlines()
         table = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise DataError([Problem(str(folder), f"is not a word vector folder ({error})", "")]) from error
+        found = f"this is not a folder of word vectors ({error})"
+        remedy = "save words.txt and vectors.npy in it"
+        raise DataError([Problem(str(folder), found, remedy)]) from error
     if len(vocabulary) != len(table):
-        raise DataError([Problem(str(folder), f"{len(vocabulary)} words but {len(table)} vectors", "")])
+        found = f"words.txt has {len(vocabulary)} words, but vectors.npy has {len(table)} vectors"
+        raise DataError([Problem(str(folder), found, "save one vector for each word")])
     keep = [
         i for i, word in enumerate(vocabulary) if (wanted is None or word in wanted) and word not in SPECIAL
     ]
     if not keep:
         raise DataError(
-            [Problem(str(folder), "holds no vector for any word of the data", "check language and case")]
+            [Problem(str(folder), "there is no vector for any word of the data", "check language and case")]
         )
     return [vocabulary[i] for i in keep], np.asarray(table[keep], dtype=np.float32)
 
@@ -248,24 +254,37 @@ def _text_rows(path: Path) -> Iterator[tuple[str, Vectors]]:
             word, *numbers = line.rstrip().split(" ")
             if not numbers or len(line) == _LONGEST_LINE:
                 found = f"{path.name}:{number}"
-                raise DataError([Problem(found, "is no line of a word and its numbers", "check the file")])
+                wrong = "this line is not a word followed by its numbers"
+                raise DataError([Problem(found, wrong, "check the file")])
             if number == 1 and len(numbers) == 1:
                 continue  # word2vec and fastText begin with "count width"
             width = width or len(numbers)
             if len(numbers) != width:
                 raise DataError(
-                    [Problem(f"{path.name}:{number}", f"{len(numbers)} numbers instead of {width}", "")]
+                    [
+                        Problem(
+                            f"{path.name}:{number}",
+                            f"this line has {len(numbers)} numbers instead of {width}",
+                            "check the file",
+                        )
+                    ]
                 )
             try:
                 yield word, np.array(numbers, dtype=np.float32)
             except ValueError:
                 raise DataError(
-                    [Problem(f"{path.name}:{number}", "a vector holds something else than numbers")]
+                    [
+                        Problem(
+                            f"{path.name}:{number}",
+                            "the vector holds something other than numbers",
+                            "check the file",
+                        )
+                    ]
                 ) from None
 
 
 def _with_specials(table: Vectors, seed: int) -> torch.Tensor:
-    """The table with rows for <pad>, <unk> (zero) and the two markers (random, of its spread) in front."""
+    """The table after rows for <pad>, <unk> (zero) and the markers (random, of the table's spread)."""
     rng = np.random.default_rng(seed)
     markers = rng.normal(0.0, float(table.std()), size=(2, table.shape[1]))
     zeros = np.zeros((2, table.shape[1]))

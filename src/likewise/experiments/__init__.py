@@ -1,4 +1,4 @@
-"""Experiments: settings × seeds, a grid chosen on dev, cell by cell, resumable."""
+"""Experiments: several settings with several seeds each, a grid that is chosen on dev, and exact resume."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from likewise.outputs import check_outside_inputs
 
 
 def experiment(file: str | Path, output: str | Path | None = None, **options: Any) -> ExperimentResult:
-    """Run an experiment file: grid on dev first, then the chosen point of every setting with all seeds.
+    """Run an experiment file: choose each setting's grid point on dev, then train it with all seeds.
 
-    Options are `run_experiments`'s.
+    The options are those of `run_experiments`.
     """
     return run_experiments([file], output, **options)[0]
 
 
 def read_inputs(files: Sequence[str | Path], data_dir: str | Path | None = None) -> list[Path]:
-    """The files and encoder folders that experiment files lead to, before anything is run."""
+    """The files and encoder folders that experiment files name, before anything is run."""
     where = None if data_dir is None else str(data_dir)
     plans = [ExperimentPlan(read_experiment(Path(file)), None, "fp32", where) for file in files]
     return list(dict.fromkeys(path for plan in plans for path in plan.inputs()))
@@ -48,9 +48,10 @@ def run_experiments(
     progress: Callable[[int], None] | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[ExperimentResult]:
-    """Run several experiment files over one pool of workers; a training they share is run once.
+    """Run several experiment files with one pool of workers; a training that they share is run once.
 
-    With `keep_predictions` every result holds those of its runs, which `write_summary` writes beside it.
+    With `keep_predictions`, every result holds the predictions of its runs, and `write_summary` writes them
+    beside the result.
     """
     for file in files:
         require_path(file, "file")

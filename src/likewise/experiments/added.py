@@ -1,6 +1,6 @@
-"""A task that comes later: a model is trained without it, then given it, as `likewise update` does.
+"""Add a task after training, as `likewise update` does: a model is first trained without it.
 
-Settings that add the same task to the same training share the model before it: it is trained once and kept.
+Settings that add the same task to the same training share the model before the update, which is trained once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FIXED = ("learning_rate", "average", "batch_size", "epochs")
 
 
 def run_with_added(recipe: Recipe, added: Added, models: Path, *, context: RunContext) -> RunReport:
-    """Train the recipe without a task, then add it; models before the update are kept in `models`."""
+    """Train the recipe without a task, then add the task; `models` keeps the models before updates."""
     _check(recipe, added)
     old = only(recipe, [name for name in learnt(recipe) if name != added.task])
     answerer = load(_trained(old, models, context), device=context.device, precision=context.precision)
@@ -45,15 +45,15 @@ def run_with_added(recipe: Recipe, added: Added, models: Path, *, context: RunCo
 def _check(recipe: Recipe, added: Added) -> None:
     tasks = learnt(recipe)
     if not recipe.stage[-1].extendable():
-        found = "trains a fixed head per relation: a task cannot be added"
-        raise RecipeError([Problem(recipe.name, found, "drop add, or take a matcher or a described head")])
+        found = "the recipe trains a fixed head for each relation, so no task can be added"
+        raise RecipeError([Problem(recipe.name, found, "remove add, or use a matcher or a described head")])
     if added.task not in tasks or len(tasks) < 2:
-        found = f"{added.task!r} is not one of several tasks: {', '.join(tasks)}"
-        raise RecipeError([Problem(f"{recipe.name}: add", found, "name a task of the recipe")])
+        found = f"{added.task!r} is not one of two or more tasks of the recipe ({', '.join(tasks)})"
+        raise RecipeError([Problem(f"{recipe.name}: add", found, "name a task of a recipe with several")])
 
 
 def _trained(old: Recipe, models: Path, context: RunContext) -> Path:
-    """The model without the task, trained by whoever comes first."""
+    """The model without the task; the first process that needs it trains it."""
     known: dict[Path, str] = {}
     files = recipe_files(old, context.data_dir)
     content = {name: digest_files(found, known) for name, found in files.items()}
@@ -66,7 +66,7 @@ def _trained(old: Recipe, models: Path, context: RunContext) -> Path:
 
 
 def _changed(own: Recipe, added: Added) -> Recipe:
-    """The new task's recipe with what is set for the update."""
+    """The new task's recipe with the keys that are set for the update."""
     stage = own.stage[-1]
     changed = type(stage).model_validate({**stage.model_dump(), **added.set})
     return own.model_copy(update={"stage": (*own.stage[:-1], changed)})

@@ -1,8 +1,8 @@
-"""What an experiment over schedules advises: per relation, one model for all or its own, and the cost.
+"""Advice from an experiment over schedules: for each relation, a joint model or its own, and the cost.
 
-One model for all relations is cheaper, so it is advised as soon as it is shown not to be worse by more than a
-margin: the interval of the difference has to leave out a larger loss. That no difference was seen is no such
-proof, and with few seeds a large one is rarely seen.
+A joint model for all relations is cheaper, so it is advised if it is shown not to lose more than a margin:
+the confidence interval of the difference must exclude a larger loss. A difference that is not significant
+does not show this, because with few seeds even a large difference is rarely significant.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FEWEST_SEEDS, _MOST_SEEDS = 5, 1000
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Joint or single for one relation, or "cannot tell"; `difference` is joint − single."""
+    """The choice for one relation: "joint", "single" or "cannot tell"; `difference` is joint − single."""
 
     start: str
     column: str
@@ -38,12 +38,12 @@ class Advice:
     def __str__(self) -> str:
         low, high = self.interval
         test = f"{self.difference:+.2f} [{low:+.2f}, {high:+.2f}], p {p_value(self.p_holm)}"
-        return f"{self.start} {self.column}: {self.choice} ({self.reason}: {test})".strip()
+        return f"{self.start} {self.column}: {self.choice} ({self.reason}; difference {test})".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a setting costs: time of its last stage against the time of one relation alone."""
+    """The cost of a setting: the time of its last stage, compared with that of one relation alone."""
 
     start: str
     setting: str
@@ -55,15 +55,15 @@ class Cost:
     def __str__(self) -> str:
         count = f"{self.models} models" if self.models > 1 else "1 model"
         where = f"{self.start} {self.setting}".strip()
-        time = f"{self.seconds:.1f} s, {self.ratio:.2f}× one relation alone"
+        time = f"{self.seconds:.1f} s, {self.ratio:.2f}× the time of one relation alone"
         return f"{where}: {count}, {self.steps:,} steps, {time}"
 
 
 def advise(rows: Sequence[ResultRow], margin: float = MARGIN) -> list[Advice]:
-    """Per start and relation; nothing where the experiment has no joint or no single setting.
+    """Advice for each start and relation; empty if the experiment lacks a joint or a single setting.
 
-    `margin` is what one model may lose: points of a metric that is shown ×100, or percent of an error (mse,
-    mae).
+    `margin` is the loss that a joint model may have: points of a metric that is shown ×100, or percent of an
+    error (mse, mae).
     """
     found: list[Advice] = []
     for start in dict.fromkeys(row.start for row in rows):
@@ -86,22 +86,23 @@ def _choose(found: Comparison, joint: ResultRow, single: ResultRow, *, margin: f
     gain, ends = found.difference, found.interval
     if not metric.higher_is_better:
         gain, ends = -gain, (-ends[1], -ends[0])
-    cheaper = f"and one model instead of {single.models}"
+    cheaper = f"and needs one model instead of {single.models}"
     if found.p_holm < ALPHA and gain > 0:
-        choice, reason = "joint", "learns more with the others"
+        choice, reason = "joint", "better when learnt with the others"
     elif ends[0] > -allowed:
-        choice, reason = "joint", f"loses less than {said}, {cheaper}"
+        choice, reason = "joint", f"loses less than {said} {cheaper}"
     elif found.p_holm < ALPHA:
-        choice, reason = "single", "learns more alone"
+        choice, reason = "single", "better when learnt alone"
     else:
         seeds = _seeds_needed(gain, (ends[1] - ends[0]) / 2, allowed, len(joint.seeds))
-        more = f"about {seeds} seeds would" if seeds else f"more than {_MOST_SEEDS:,} seeds would be needed"
-        choice, reason = "cannot tell", f"a loss of more than {said} is not ruled out; {more}"
+        count = f"about {seeds}" if seeds else f"more than {_MOST_SEEDS:,}"
+        reason = f"a loss of more than {said} is not ruled out; that would take {count} seeds"
+        choice = "cannot tell"
     return Advice(found.start, found.column, choice, found.difference, found.interval, found.p_holm, reason)
 
 
 def _seeds_needed(gain: float, half: float, margin: float, seeds: int) -> int | None:
-    """How many seeds each setting needs until the interval around the same gain rules one of both out."""
+    """The seeds that each setting needs until the interval around the same gain excludes one of both."""
     enough = max(gain + margin, -gain)
     spread = half / t_quantile(0.95, 2 * seeds - 2) * math.sqrt(seeds / 2)
     wanted = range(max(seeds + 1, _FEWEST_SEEDS), _MOST_SEEDS + 1)
@@ -109,7 +110,7 @@ def _seeds_needed(gain: float, half: float, margin: float, seeds: int) -> int | 
 
 
 def costs(rows: Sequence[ResultRow]) -> list[Cost]:
-    """Every setting's time; seconds mean something only where cells did not share the machine."""
+    """The time of every setting; seconds can be compared only if runs did not share the machine."""
     found: list[Cost] = []
     for start in dict.fromkeys(row.start for row in rows):
         here = [row for row in rows if row.start == start]

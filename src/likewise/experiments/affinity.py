@@ -1,11 +1,11 @@
-"""What tasks give each other: from a setting that was run as every set of tasks (`each = "subset"`).
+"""The gain of tasks from each other, from a setting that trains every set of tasks (`each = "subset"`).
 
-matrix     the row's task, learnt beside the column's, minus the same task learnt alone
-together   what 1, 2, … tasks in one model reach: a task's number is the mean over all sets that hold it
+matrix     the row's task learnt together with the column's, minus the row's task learnt alone
+together   the numbers of 1, 2, … tasks in one model; a task's number is the mean over all sets that hold it
 sets       every set by itself
-pairs      the paper's form: mean gain of two tasks over the baseline, on the diagonal of one task alone
+pairs      the paper's form: mean gain of two tasks over the baseline; on the diagonal, of one task alone
 
-Seeds are paired: a difference is taken within a seed, its interval and test are over seeds.
+Seeds are paired: a difference is taken within a seed, and its confidence interval and test are over seeds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number over seeds: their mean and its 95 % t interval, which one seed does not have."""
+    """The mean of a number over seeds and its 95 % t interval, which needs at least two seeds."""
 
     values: tuple[float, ...]
     mean: float
@@ -40,9 +40,9 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """A difference over seeds, paired; positive is better whatever the metric. `p_holm` is over its kind.
+    """A paired difference over seeds; positive is better for every metric.
 
-    There is no p where the difference does not vary.
+    `p_holm` is corrected over all gains of a kind. There is no p if the difference does not vary.
     """
 
     values: tuple[float, ...]
@@ -53,13 +53,13 @@ class Gain:
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves out zero."""
+        """Whether the interval excludes zero."""
         return self.interval is not None and not self.interval[0] <= 0 <= self.interval[1]
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSet:
-    """One set of tasks in one model: per task its number, and its gain over the baseline or over alone."""
+    """One set of tasks in one model: each task's number, and its gain over the baseline or the task alone."""
 
     tasks: tuple[str, ...]
     numbers: dict[str, Number]
@@ -68,7 +68,10 @@ class TaskSet:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """So many tasks in one model, averaged over the sets of that size; `average` is over tasks."""
+    """The results of a number of tasks in one model: each task's mean over all sets of that size.
+
+    `average` is the mean over tasks.
+    """
 
     number: int
     numbers: dict[str, Number]
@@ -78,10 +81,10 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class AffinityReport:
-    """Gains between the tasks of one setting from one start; see the module for what the parts are.
+    """Gains between the tasks of one setting from one start; the module's docstring explains the parts.
 
-    `tasks` are all that are learnt, `metrics` names those among them that the suite measures: the rows of the
-    matrix. Without a baseline, `baseline` is empty and gains of sets are over the task alone.
+    `tasks` are all tasks that are learnt. `metrics` names the tasks that the suite measures, which are the
+    rows of the matrix. Without a baseline, `baseline` is empty and gains of sets are over the task alone.
     """
 
     start: str
@@ -98,7 +101,7 @@ class AffinityReport:
 
 
 def affinities(rows: Sequence[ResultRow], baseline: str) -> list[AffinityReport]:
-    """A report per start and setting that was run as every set of tasks."""
+    """A report for each start and setting that was run as every set of tasks."""
     found = []
     for start, family in dict.fromkeys((row.start, row.family) for row in rows if row.tasks):
         mine = [row for row in rows if (row.start, row.family) == (start, family)]
@@ -110,10 +113,10 @@ def affinities(rows: Sequence[ResultRow], baseline: str) -> list[AffinityReport]
 
 
 def own_columns(alone: Mapping[str, ResultRow]) -> dict[str, tuple[str, ...]]:
-    """Per task the columns that measure it, from the rows of the tasks alone.
+    """The columns that measure each task, found from the rows of the tasks alone.
 
-    They are those that only its model answers. Where every model answers every column, as by cosine, they are
-    those whose gold is of the relation of that name.
+    They are the columns that only the task's own model answers. If every model answers every column, as with
+    the cosine, they are the columns whose gold values are of the relation with the task's name.
     """
     found = {}
     for task, row in alone.items():
@@ -124,7 +127,7 @@ def own_columns(alone: Mapping[str, ResultRow]) -> dict[str, tuple[str, ...]]:
 
 
 class _Measured:
-    """Numbers of tasks in sets, seed by seed."""
+    """The numbers of tasks in sets, seed by seed."""
 
     def __init__(self, rows: Sequence[ResultRow], base: ResultRow | None) -> None:
         self._rows = {frozenset(row.tasks): row for row in rows}
@@ -141,7 +144,7 @@ class _Measured:
 
     @property
     def shared_metric(self) -> bool:
-        """Whether an average over tasks means something."""
+        """Whether the tasks share a metric, so that they can be averaged."""
         return len(set(self.metrics.values())) == 1
 
     def values(self, task: str, tasks: Collection[str]) -> Array:
@@ -157,7 +160,7 @@ class _Measured:
         return found
 
     def gain(self, task: str, ours: Array, theirs: Array) -> Gain:
-        """Ours minus theirs, turned round where a metric falls when things improve."""
+        """Ours minus theirs, negated for metrics that are better when low."""
         sign = 1.0 if get_metric(self.metrics[task]).higher_is_better else -1.0
         return _gain(sign * ours, sign * theirs)
 
@@ -180,7 +183,7 @@ def _report(measured: _Measured, row: ResultRow) -> AffinityReport:
 
 
 def _matrix(measured: _Measured) -> list[list[Gain | None]]:
-    """Row: the task that is measured; column: the one beside it."""
+    """The gains of the row's task with the column's task in the same model."""
     gains = {
         (task, beside): measured.gain(
             task, measured.values(task, [task, beside]), measured.values(task, [task])
@@ -210,7 +213,7 @@ def _together(measured: _Measured, base: Mapping[str, Array]) -> tuple[Together,
 
 
 def _level(measured: _Measured, size: int) -> dict[str, Array]:
-    """Per task the mean over all sets of a size that hold it."""
+    """The mean of each task over all sets of a size that hold it."""
     return {
         task: np.mean(
             [measured.values(task, tasks) for tasks in measured.sets if len(tasks) == size and task in tasks],
@@ -256,7 +259,7 @@ def _sets(measured: _Measured, base: Mapping[str, Array]) -> tuple[TaskSet, ...]
 
 
 def _pairs(measured: _Measured, base: Mapping[str, Array]) -> list[list[Gain | None]]:
-    """Figure 4's last graph; a pair is tested once, though the matrix shows it twice."""
+    """The last graph of the paper's Figure 4; a pair is tested once, although the matrix shows it twice."""
     if not base or not measured.shared_metric:
         return []
     names = list(measured.metrics)
@@ -278,7 +281,7 @@ def _grid(
 
 
 def _with_average(measured: _Measured, numbers: Mapping[str, Array]) -> dict[str, Array]:
-    """Tasks and, where they share a metric, their average."""
+    """The tasks and, if they share a metric, their average."""
     if not numbers or not measured.shared_metric:
         return dict(numbers)
     return {**numbers, AVERAGE: np.mean(list(numbers.values()), axis=0)}
@@ -305,7 +308,7 @@ def _bounds(values: Sequence[float]) -> Bounds | None:
 
 
 def _corrected(gains: Mapping[Key, Gain]) -> dict[Key, Gain]:
-    """The same gains, p corrected over all of them."""
+    """The same gains, with p corrected over all of them."""
     tested = {key: gain.p for key, gain in gains.items() if gain.p is not None}
     corrected = dict(zip(tested, holm(list(tested.values())), strict=True)) if tested else {}
     return {key: replace(gain, p_holm=corrected.get(key)) for key, gain in gains.items()}

@@ -1,6 +1,6 @@
-"""The heat map of an affinity report: what tasks give each other, and the gains of every set of tasks.
+"""The heat map of an affinity report: the gains of tasks from each other and of every set of tasks.
 
-Numbers stand in the cells, so colours need no scale beside them: blue is a gain, red a loss, white is zero.
+The cells show their numbers, so the colours need no scale: blue is a gain, red a loss, white is zero.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MARGIN, _TITLE, _LEGEND = 0.2, 0.25, 0.45
 
 @dataclass(frozen=True, slots=True)
 class _Panel:
-    """One matrix of gains; `instead` is what stands in a cell without one."""
+    """One matrix of gains; `instead` holds the text of cells that have no gain."""
 
     title: str
     rows: tuple[str, ...]
@@ -76,22 +76,22 @@ def _left(report: AffinityReport) -> list[_Panel]:
         (row, report.tasks.index(task)): shown_number(alone[task]).replace(" ± ", "\n± ")
         for row, task in enumerate(measured)
     }
-    title = "Gain of the row's task beside the column's\nover the task alone, whose number stands in grey"
+    title = "Gain of the row's task with the column's task,\nover the row's task alone (its number in grey)"
     panels = [_Panel(title, measured, report.tasks, report.matrix, _CELL, instead)]
     if report.pairs:
         title = (
-            f"Two tasks in one model, mean of their gains over\n{report.baseline}; on the diagonal one alone"
+            f"Mean gain of two tasks in one model over\n{report.baseline}; on the diagonal, of one task alone"
         )
         panels.append(_Panel(title, measured, measured, report.pairs, _CELL, {}))
     return panels
 
 
 def _sets(report: AffinityReport) -> _Panel:
-    """Every set of tasks that has gains; tasks that are not in a set leave a blank."""
+    """Every set of tasks that has gains; cells of tasks that are not in a set are blank."""
     shown = [one for one in report.sets if one.gains]
     over = report.baseline or "the task alone"
     return _Panel(
-        f"Every set of tasks in one model, gain\nof the column's task over {over}",
+        f"Gain of the column's task in every set of tasks,\nover {over}",
         tuple(" + ".join(one.tasks) for one in shown),
         tuple(report.metrics),
         [[one.gains.get(task) for task in report.metrics] for one in shown],
@@ -161,6 +161,6 @@ def _write(figure: Any, text: str, top: float, **style: Any) -> None:
 def _legend(report: AffinityReport) -> str:
     metric = ", ".join(dict.fromkeys(report.metrics.values()))
     return (
-        f"{metric}, differences within a seed, mean over {report.seeds} seeds ± half of the 95 % t interval\n"
-        "bold: interval without zero; blue: gain, red: loss, each panel on its own scale"
+        f"{metric}: differences within a seed, mean over {report.seeds} seeds ± half of the 95 % confidence "
+        "interval (t)\nbold: the interval excludes zero; blue: gain, red: loss, each panel on its own scale"
     )

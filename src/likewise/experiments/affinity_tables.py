@@ -1,4 +1,4 @@
-"""The affinity report as tables: text for the terminal, Markdown for reports and docs."""
+"""The tables of an affinity report: text for the terminal, Markdown for reports and docs."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ Show = Callable[[Gain | None], str]
 
 
 def shown_number(number: Number | None) -> str:
-    """Mean ± half of the interval."""
+    """The mean ± half of the interval."""
     if number is None:
         return "–"
     return f"{number.mean:.2f}{_half(number.interval)}"
 
 
 def shown_gain(gain: Gain | None) -> str:
-    """The same with its sign; * where the interval leaves out zero, † where p does too after Holm."""
+    """The mean ± half of the interval; * if the interval excludes zero, † if also p < .05 after Holm."""
     if gain is None:
         return "–"
     return f"{gain.mean:+.2f}{_half(gain.interval)}{'*' if gain.clear else ''}{_sure(gain)}"
 
 
 def bold_gain(gain: Gain | None) -> str:
-    """The same in Markdown, where stars are bold type."""
+    """The same in Markdown, with bold type instead of the star."""
     if gain is None or not gain.clear:
         return shown_gain(gain)
     return f"**{gain.mean:+.2f}{_half(gain.interval)}**{_sure(gain)}"
 
 
 def matrix_table(report: AffinityReport, show: Show = shown_gain) -> TextTable:
-    """Gain of the row's task beside the column's; on the diagonal, in brackets, its number alone."""
+    """The gain of the row's task with the column's; in brackets on the diagonal, the task's number alone."""
     alone = report.together[0].numbers
     rows = []
     for task, gains in zip(report.metrics, report.matrix, strict=True):
@@ -43,17 +43,17 @@ def matrix_table(report: AffinityReport, show: Show = shown_gain) -> TextTable:
             for beside, gain in zip(report.tasks, gains, strict=True)
         ]
         rows.append((task, *cells))
-    return ("gain of ↓ beside →", *report.tasks), rows
+    return ("gain of row with column", *report.tasks), rows
 
 
 def pairs_table(report: AffinityReport, show: Show = shown_gain) -> TextTable:
-    """The paper's form: mean gain of two tasks over the baseline; of one alone on the diagonal."""
+    """The paper's form: the mean gain of two tasks over the baseline; on the diagonal, of one task alone."""
     rows = zip(report.metrics, report.pairs, strict=True)
     return ("", *report.metrics), [(task, *map(show, gains)) for task, gains in rows]
 
 
 def together_table(report: AffinityReport, show: Show = shown_gain) -> TextTable:
-    """What 1, 2, … tasks in one model reach; gains over one task and over the baseline on average."""
+    """The numbers of 1, 2, … tasks in one model, and their mean gains over one task and the baseline."""
     columns = _columns(report)
     levels = report.together
     rows = [_numbers_row(report.baseline, report.baseline_numbers, columns)] if report.baseline else []
@@ -71,7 +71,7 @@ def together_table(report: AffinityReport, show: Show = shown_gain) -> TextTable
 
 
 def sets_table(report: AffinityReport, show: Show = shown_gain) -> TextTable:
-    """Gains of every set, over the baseline or else over the task alone."""
+    """The gains of every set over the baseline or, without one, over the task alone."""
     rows = [
         (" + ".join(one.tasks), *(show(one.gains.get(task)) for task in report.metrics))
         for one in report.sets
@@ -81,7 +81,7 @@ def sets_table(report: AffinityReport, show: Show = shown_gain) -> TextTable:
 
 
 def affinity_lines(reports: Sequence[AffinityReport], *, form: str = "text") -> list[str]:
-    """All tables of all reports, each under its title."""
+    """All tables of all reports, each with its title."""
     draw, show = (align, shown_gain) if form == "text" else (markdown, bold_gain)
     gap = [""] if form == "markdown" else []
     lines: list[str] = []
@@ -93,11 +93,11 @@ def affinity_lines(reports: Sequence[AffinityReport], *, form: str = "text") -> 
 
 
 def legend(*, form: str = "text") -> str:
-    """What the marks mean."""
+    """The explanation of the marks."""
     mark = "*" if form == "text" else "bold"
     return (
-        f"differences within a seed, mean over seeds ± half of the 95 % t interval; {mark}: interval without "
-        f"zero; †: paired t, p < .05 after Holm over all gains of a kind"
+        f"differences within a seed, mean over seeds ± half of the 95 % confidence interval (t); {mark}: the "
+        f"interval excludes zero; †: paired t-test, p < .05 after Holm over all gains of a kind"
     )
 
 
@@ -106,12 +106,15 @@ def _tables(report: AffinityReport, show: Show) -> list[tuple[str, TextTable]]:
     metric = ", ".join(dict.fromkeys(report.metrics.values()))
     over = report.baseline or "the task alone"
     found = [
-        (f"{where}: what tasks give each other, {metric} over the task alone", matrix_table(report, show)),
-        (f"{where}: by the number of tasks in one model, {metric}", together_table(report, show)),
-        (f"{where}: every set of tasks, {metric} over {over}", sets_table(report, show)),
+        (
+            f"{where}: gains of tasks from each other, {metric} over the task alone",
+            matrix_table(report, show),
+        ),
+        (f"{where}: results by the number of tasks in one model, {metric}", together_table(report, show)),
+        (f"{where}: gains in every set of tasks, {metric} over {over}", sets_table(report, show)),
     ]
     if report.pairs:
-        title = f"{where}: two tasks on average, one on the diagonal, {metric} over {over}"
+        title = f"{where}: mean gains of two tasks, on the diagonal of one task, {metric} over {over}"
         found.append((title, pairs_table(report, show)))
     return found
 

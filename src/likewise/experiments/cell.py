@@ -1,7 +1,7 @@
-"""One cell of an experiment: a recipe with overrides and a seed, trained, measured, written down.
+"""A cell, the unit of an experiment: a recipe with overrides and a seed, which is trained and measured.
 
-A cell's file names everything that could change its numbers; a cell that is there already is not run again.
-Predictions stand beside it (.npz, no pickle), so that tests can be redone without training.
+A cell's file names everything that could change its numbers. A finished cell is not run again. Its
+predictions are kept beside it (.npz, no pickle), so that tests can be repeated without training.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _ASIDE = ("setting", "overrides", "data_dir", "device", "files")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is run, and where. `recipe` is the whole recipe, overrides, seed and defaults applied.
+    """What is run, and where. `recipe` is the whole recipe with overrides, seed and defaults.
 
-    `content` says what the data files hold that it reads, by name, and `beside` what all else holds: the
-    encoder's files, named corpora, folders. `files` are all of them with their digests. A `raw` cell measures
-    the recipe's encoder as it is; `add` names a task that is added after training.
+    `content` holds hashes of the data files by name, `beside` hashes of everything else: the encoder's files,
+    named corpora, folders. `files` maps all these files to their hashes. A `raw` cell measures the recipe's
+    raw encoder. `add` names a task that is added after training.
     """
 
     setting: str
@@ -65,21 +65,21 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """A short name that changes with anything that changes the numbers, and with nothing else.
+        """A short name that changes if and only if something changes that affects the numbers.
 
-        A default that a later version changes is another recipe, and a file with other rows is other data.
-        Experiments that share a folder share the cells that are the same training, whatever they call it.
-        Cells of earlier rules are not looked for.
+        A default that a later version changes makes another recipe, and a file with other rows is other data.
+        Experiments that share a folder share cells that are the same training, whatever its name.
+        Cells that were made by earlier rules are not used.
         """
         return f"v{RULES}-{self._stem}-{content_key(self._told(), length=12)}-s{self.seed}"
 
     @property
     def own_key(self) -> str:
-        """The part of the key that this file of settings alone decides, whatever the data holds."""
+        """The part of the key that depends only on the experiment file, not on the content of the data."""
         return f"{self._stem}-{content_key(self._told('content', 'beside'), length=12)}-s{self.seed}"
 
     def _told(self, *but: str) -> dict[str, Any]:
-        """What changes the numbers, but for some of it."""
+        """Everything that affects the numbers, without the fields in `but`."""
         return {name: value for name, value in asdict(self).items() if name not in (*_ASIDE, *but)}
 
     @property
@@ -89,9 +89,9 @@ class Cell:
 
 
 def run_cell(cell: Cell, folder: Path, busy: str = "") -> Path:
-    """Train and measure one cell, unless it is there; its file is written last: a stopped cell leaves none.
+    """Train and measure one cell unless it is finished; its file is written last, so a stopped cell has none.
 
-    While another process trains it, this one waits, or is told `busy`.
+    While another process trains it, this one waits, or raises BusyError with the message `busy`.
     """
     with own_turn(folder / f"{cell.key}.lock", busy):
         try:
@@ -133,7 +133,7 @@ def _run(cell: Cell, folder: Path) -> Path:
             report = run_recipe(recipe, output, context=context, overwrite=True)
     except torch.OutOfMemoryError as error:
         raise EvaluationError(
-            "the GPU has no memory left; run fewer cells side by side (--workers)"
+            "the GPU has no memory left. Run fewer trainings side by side (--workers)."
         ) from error
     document: dict[str, Any] = {
         "setting": cell.setting,
@@ -173,7 +173,7 @@ def _refuse_changed(cell: Cell) -> None:
 
 
 def _measure(cell: Cell, predictor: Answerer) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Numbers of a trained model, and the predictions behind them."""
+    """The numbers of a trained model, and the predictions behind them."""
     from likewise.api import evaluate_suite
     from likewise.evaluation.asking import answered_source
     from likewise.evaluation.suites import get_suite
@@ -202,7 +202,7 @@ def _measure(cell: Cell, predictor: Answerer) -> tuple[dict[str, Any], dict[str,
 
 
 def _of_rows(name: str, kept: Predictions) -> dict[str, Any]:
-    """What a test needs to know of a task's rows: gold, texts by fingerprint, subsets where there are any."""
+    """What a test needs of a task's rows: gold values, fingerprints of texts, and subsets if any."""
     found = {f"gold/{name}": _compact(kept.gold)}
     if kept.rows is not None:
         found[f"rows/{name}"] = kept.rows
@@ -220,11 +220,11 @@ def _check(check: Mapping[str, str], predictor: Answerer, cell: Cell, arrays: di
     if relation is None:
         answered = listed(one.name for one in predictor.relations)
         found = f"check {quoted(check['name'])}: the model answers {answered}, not {check['relation']!r}"
-        raise EvaluationError(f"{found}; check what it was trained on")
+        raise EvaluationError(f"{found}. Name a relation that the recipe trains.")
     records = load_records(check["source"], data_dir=cell.data_dir)
     if not all(relation.name in record.values for record in records):
-        found = f"{check['source']}: has no ratings of {relation.name!r}, which it is to check"
-        raise EvaluationError(f"{found}; name another file or corpus")
+        found = f"check {quoted(check['name'])}: {check['source']} has no ratings of {relation.name!r}"
+        raise EvaluationError(f"{found}. Name another file or corpus.")
     gold = [record.values[relation.name] for record in records]
     answers: Any = predictor.score([record.texts for record in records], relation=relation.name)[
         relation.name
@@ -240,20 +240,20 @@ def _check(check: Mapping[str, str], predictor: Answerer, cell: Cell, arrays: di
 
 
 def _compact(values: Any) -> Any:
-    """Numbers in single precision, labels as fixed-width text: neither needs a pickle."""
+    """Numbers in single precision, labels as fixed-width text; both can be stored without pickle."""
     row = np.asarray(list(values))
     return row.astype(np.float32) if row.dtype.kind == "f" else row
 
 
 def _ranks_by_labels(suite: Suite, predictor: Answerer) -> bool:
-    """Whether pairs that are to be ranked would be answered by labels."""
+    """Whether the suite ranks pairs that the model answers by labels."""
     answered = predictor.answer([], predictor.relations[0].name, source=HEAD)
     ranked = any(task.default_metric not in ("", "accuracy") for task in suite.tasks)
     return answered.probabilities is not None and ranked
 
 
 def _peak_memory() -> float | None:
-    """Most GPU memory this process held, in MiB; None on a CPU."""
+    """The peak GPU memory of this process in MiB; None on a CPU."""
     import torch
 
     return torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_available() else None

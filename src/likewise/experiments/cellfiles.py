@@ -1,7 +1,7 @@
-"""The files of a cell, each whole or not there, and known for damaged when they are.
+"""The files of a cell. Each is written whole or not at all, and checksums detect damage.
 
-CELLS/KEY.json    what a cell was and measured, with a checksum of all of it
-CELLS/KEY.npz     its predictions and their gold (no pickle), by the sha256 that stands in the JSON
+CELLS/KEY.json    the cell's settings and results, with a checksum
+CELLS/KEY.npz     its predictions and gold values (no pickle); the JSON holds the file's sha256
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from likewise.experiments.related import Arrays
 from likewise.files import file_sha256
 
 _CHECKSUM, _ARRAYS = "sha256", "predictions_sha256"
+_CHANGED = "this file has changed since it was written (its checksum is different)"
 # What every cell says; a file without it is none of ours.
 _NEEDED = ("setting", "seed", "dev", "stages", "recipe", "versions", "seconds", "train_seconds")
 
 
 class DamagedCellError(DataError):
-    """The files of a cell are not what was written."""
+    """A file of a cell is missing or has changed since it was written."""
 
 
 def write_cell(folder: Path, key: str, document: Mapping[str, Any], arrays: Arrays | None = None) -> Path:
-    """Keep what a cell measured; the JSON is written last, so that a cell that was stopped leaves none."""
+    """Write a cell's results; the JSON is written last, so that a stopped cell leaves none."""
     said = dict(document)
     if arrays is not None:
         with path_aside(folder / f"{key}.npz", ".npz", ours=True) as path:
@@ -39,25 +40,25 @@ def write_cell(folder: Path, key: str, document: Mapping[str, Any], arrays: Arra
 
 
 def read_cell(folder: Path, key: str) -> dict[str, Any]:
-    """What a finished cell wrote; DamagedCellError if it is not that any more, or its predictions are not."""
+    """Read a finished cell; raises DamagedCellError if its JSON or its predictions have changed."""
     path = folder / f"{key}.json"
     document = _read_json(path)
     if document.pop(_CHECKSUM, None) != _checksum(document):
-        raise _damaged(path, "has changed since it was written: its checksum is another one")
+        raise _damaged(path, _CHANGED)
     _check_needed(path, document)
     if digest := document.get(_ARRAYS):
         arrays = folder / f"{key}.npz"
         try:
             found = file_sha256(arrays)
         except OSError as error:
-            raise _damaged(arrays, f"cannot be read ({error.strerror})") from error
+            raise _damaged(arrays, f"this file cannot be read ({error.strerror})") from error
         if found != digest:
-            raise _damaged(arrays, "has changed since it was written: its checksum is another one")
+            raise _damaged(arrays, _CHANGED)
     return document
 
 
 def read_arrays(folder: Path, key: str) -> Arrays:
-    """The predictions that a finished cell left, and their gold."""
+    """The predictions of a finished cell and their gold values."""
     return _load(folder / f"{key}.npz")
 
 
@@ -66,7 +67,7 @@ def _load(path: Path) -> Arrays:
         with np.load(path, allow_pickle=False) as file:
             return dict(file.items())
     except Exception as error:  # zipfile, zlib and numpy have a class each for what may be wrong
-        raise _damaged(path, f"cannot be read ({type(error).__name__}: {error})") from error
+        raise _damaged(path, f"this file cannot be read ({type(error).__name__}: {error})") from error
 
 
 def _write_document(path: Path, document: Mapping[str, Any]) -> Path:
@@ -84,19 +85,19 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf8"))
     except OSError as error:
-        raise _damaged(path, f"cannot be read ({error.strerror})") from error
+        raise _damaged(path, f"this file cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"is not JSON ({error})") from error
+        raise _damaged(path, f"this file is not JSON ({error})") from error
     if not isinstance(found, dict):
-        raise _damaged(path, "is not the result of a cell")
+        raise _damaged(path, "this file is not the result of a run")
     return found
 
 
 def _check_needed(path: Path, document: Mapping[str, Any]) -> None:
     missing = [name for name in _NEEDED if name not in document]
     if missing:
-        raise _damaged(path, f"is not the result of a cell: it does not say {', '.join(missing)}")
+        raise _damaged(path, f"this file is not the result of a run: it lacks {', '.join(missing)}")
 
 
 def _damaged(path: Path, found: str) -> DamagedCellError:
-    return DamagedCellError([Problem(str(path), found, "remove it, and run the same command again")])
+    return DamagedCellError([Problem(str(path), found, "remove it and run the same command again")])

@@ -1,4 +1,4 @@
-"""Settings against a baseline, column by column: in the paper's form (arrows) and in ours (Welch, Holm)."""
+"""Compare settings with a baseline, column by column: the paper's arrows, and Welch's test with Holm."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ ALPHA = 0.05
 class Comparison:
     """The baseline minus another setting in one column, over seeds.
 
-    `interval` is Welch's 95 % interval of the difference, `effect` Hedges' g, `p` two-sided, `p_holm`
-    corrected over the columns of this setting. `arrow` is the paper's mark: ↑ baseline better, ↓ worse.
+    `interval` is Welch's 95 % confidence interval of the difference, `effect` is Hedges' g, `p` is two-sided,
+    and `p_holm` is corrected over the columns of this setting. `arrow` is the paper's mark: ↑ if the baseline
+    is better, ↓ if it is worse.
     """
 
     start: str
@@ -34,7 +35,7 @@ class Comparison:
 
 
 def compare(rows: Sequence[ResultRow], baseline: str) -> list[Comparison]:
-    """Every row against the baseline from the same start; rows with one seed or no spread are left out."""
+    """Compare every row with the baseline from the same start, except rows with one seed or no spread."""
     found: list[Comparison] = []
     bases = {row.start: row for row in rows if row.setting == baseline}
     for row in rows:
@@ -72,7 +73,7 @@ def _test(
 
 
 def paper_table(rows: Sequence[ResultRow], baseline: str) -> TextTable:
-    """Means over seeds as the paper prints them: .720 for correlations, 86.7 for accuracy, with arrows."""
+    """Means over seeds with arrows, as the paper prints them: .720 for correlations, 86.7 for accuracy."""
     marks = {(c.start, c.setting, c.column): c.arrow for c in compare(rows, baseline)}
     columns = list(dict.fromkeys(column for row in rows for column in row.metrics))
     starts = {row.start for row in rows}
@@ -96,7 +97,7 @@ def _paper_cell(row: ResultRow, column: str) -> str:
 
 
 def our_table(comparisons: Sequence[Comparison]) -> TextTable:
-    """Every comparison with difference, interval, effect size and corrected p."""
+    """Every comparison with its difference, interval, effect size and corrected p."""
     header = ("baseline minus", "column", "difference", "95 % interval", "Hedges g", "p", "p (Holm)")
     return header, [
         (
@@ -122,9 +123,10 @@ def comparison_lines(rows: Sequence[ResultRow], baseline: str, *, form: str = "t
     return [
         *draw(*paper_table(rows, baseline)),
         *gap,
-        f"means over seeds; ↑ ↓: {baseline} better, worse than this setting (two-sided Student, α .05)",
+        f"means over seeds; ↑: {baseline} is better than this setting, ↓: it is worse (two-sided Student's "
+        "t-test, α .05)",
         "",
         *draw(*our_table(comparisons)),
         *gap,
-        "Welch, two-sided; Holm over the columns of a setting",
+        "two-sided Welch's t-test; p values Holm-corrected over the columns of a setting",
     ]

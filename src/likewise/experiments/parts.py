@@ -1,4 +1,4 @@
-"""A recipe taken apart: some of its relations alone, for the settings that train fewer than all."""
+"""Recipes of some of a recipe's relations, for settings that do not train all of them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ MOST_TASKS = 6
 
 
 def one_by_one(recipe: Recipe, names: Collection[str] = ()) -> dict[str, Recipe]:
-    """Per relation of the last stage, or of these, a recipe that learns it alone."""
+    """For each relation of the last stage, or each of `names`, a recipe that learns only this relation."""
     known = _several(recipe, "relation")
     if unknown := [name for name in names if name not in known]:
-        found = f"{unknown[0]!r} is not one of {', '.join(known)}"
+        found = f"{unknown[0]!r} is not a relation of the last stage ({', '.join(known)})"
         raise RecipeError([Problem(f"{recipe.name}: relations", found)])
     return {name: only(recipe, [name]) for name in names or known}
 
 
 def task_sets(recipe: Recipe) -> list[tuple[str, ...]]:
-    """Every non-empty set of the last stage's relations, small ones first; `only` gives their recipes."""
+    """Every non-empty set of the last stage's relations, small ones first; `only` makes their recipes."""
     wanted = _several(recipe, "subset")
     if len(wanted) > MOST_TASKS:
-        found = f'each = "subset" of {len(wanted)} relations would train {2 ** len(wanted) - 1} models a seed'
-        raise RecipeError([Problem(recipe.name, found, f"take a recipe of at most {MOST_TASKS} relations")])
+        models = 2 ** len(wanted) - 1
+        found = f'each = "subset" with {len(wanted)} relations would train {models} models per seed'
+        raise RecipeError([Problem(recipe.name, found, f"use a recipe of at most {MOST_TASKS} relations")])
     sizes = range(1, len(wanted) + 1)
     return [names for size in sizes for names in itertools.combinations(wanted, size)]
 
@@ -34,16 +35,16 @@ def task_sets(recipe: Recipe) -> list[tuple[str, ...]]:
 def _several(recipe: Recipe, each: str) -> list[str]:
     wanted = learnt(recipe)
     if len(wanted) < 2:
-        found = "learns one relation: there is nothing to take apart"
-        raise RecipeError([Problem(recipe.name, found, f'drop each = "{each}"')])
+        found = "the recipe learns only one relation, so there are no parts to train"
+        raise RecipeError([Problem(recipe.name, found, f'remove each = "{each}"')])
     return wanted
 
 
 def only(recipe: Recipe, names: Collection[str]) -> Recipe:
-    """The recipe of some relations of the last stage; stages about other relations stay.
+    """The recipe of some relations of the last stage.
 
-    A stage that learns several relations keeps those asked for; one without any is pre-training and stays.
-    All of them are the recipe itself: it is the same training, and its cells are called the same.
+    A stage keeps only those of its relations that are in `names`; a stage without any of them is pre-training
+    and stays as it is. With all relations, this is the recipe itself, so its cells have the same keys.
     """
     wanted = learnt(recipe)
     if set(wanted) <= set(names):
@@ -56,7 +57,7 @@ def only(recipe: Recipe, names: Collection[str]) -> Recipe:
 
 
 def with_fold(recipe: Recipe, fold: tuple[int, int]) -> Recipe:
-    """The recipe whose last stage has part k of K of its training rows as dev, and trains on the rest."""
+    """The recipe whose last stage uses part k of K of its training rows as dev and trains on the rest."""
     return recipe.model_copy(update={"stage": (*recipe.stage[:-1], recipe.stage[-1].with_fold(fold))})
 
 

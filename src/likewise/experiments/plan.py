@@ -1,4 +1,4 @@
-"""One experiment file: which cells it needs, which grid points it chooses, what table comes out."""
+"""The plan of one experiment file: the cells it needs, the grid points it chooses, and its table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Read = Callable[[Cell], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row to come: a setting from a start; `tasks` where the setting is run as every set of them."""
+    """One future row: a setting from a start, with its `tasks` if the setting is run as every set of them."""
 
     start: Start
     setting: Setting
@@ -35,13 +35,13 @@ class Line:
 
     @property
     def name(self) -> tuple[str, str]:
-        """Start and setting as the row is called."""
+        """The start and setting that name the row."""
         tasks = f": {' + '.join(self.tasks)}" if self.tasks else ""
         return self.start.name, self.setting.name + tasks
 
 
 class ExperimentPlan:
-    """One experiment file: which cells it needs, which grid points it chose, what table comes out."""
+    """The plan of one experiment file: the cells it needs, the grid points it chose, and its table."""
 
     def __init__(self, plan: Experiment, device: str | None, precision: str, data_dir: str | None) -> None:
         self._plan = plan
@@ -58,7 +58,7 @@ class ExperimentPlan:
         self._chosen = {line.name: plan.points(line.setting)[0] for line in self._lines}
 
     def _expand(self, start: Start, setting: Setting) -> list[Line]:
-        """The rows of a setting: one, or one per set of tasks."""
+        """The rows of a setting: one, or one for each set of tasks."""
         if setting.each != "subset":
             return [Line(start, setting)]
         recipe = self._recipe(start, setting, self._plan.points(setting)[0], self._plan.seeds[0])
@@ -76,10 +76,13 @@ class ExperimentPlan:
         return recipe
 
     def _refuse_unknown_checks(self, recipe: Recipe) -> None:
-        """Stop before anything is trained at a check that asks for a relation that no model will have."""
+        """Raise an error for checks of relations that no model will have, before anything is trained."""
         known = listed(recipe.relation)
         unknown = [
-            Problem(f"check.{number}.relation", f"{quoted(check.relation)} is not one of {known}")
+            Problem(
+                f"check.{number}.relation",
+                f"{quoted(check.relation)} is not a relation of the recipe ({known})",
+            )
             for number, check in enumerate(self._plan.check)
             if check.relation not in recipe.relation
         ]
@@ -95,9 +98,9 @@ class ExperimentPlan:
         measure: bool = True,
         fold: tuple[int, int] | None = None,
     ) -> list[Cell]:
-        """The cells of a row at a grid point with a seed: one, or one per relation.
+        """The cells of a row at a grid point with a seed: one, or one for each relation.
 
-        Grid cells are not measured on test data; with `fold` that part of the training rows is their dev.
+        Grid cells are not measured on test data. With `fold`, that part of the training rows is the dev set.
         """
         start, setting = line.start, line.setting
         recipe = self._recipe(start, setting, point, seed)
@@ -130,7 +133,7 @@ class ExperimentPlan:
         ]
 
     def inputs(self) -> list[Path]:
-        """The files that its cells read, and the folders of their encoders."""
+        """The files that the cells read, and the folders of their encoders."""
         first, suite = self._plan.seeds[0], self._plan.suite
         names = [suite, *(one.source for one in self._plan.check)]
         found: list[Path | None] = list(suite_files(suite, self._data_dir))
@@ -142,7 +145,7 @@ class ExperimentPlan:
         return [path for path in dict.fromkeys(found) if path is not None]
 
     def _content(self, recipe: Recipe) -> dict[str, Any]:
-        """What the files hold that a cell reads: its encoder, its data, its suite, what it is checked on."""
+        """Hashes of the files that a cell reads: its encoder, its data, its suite and its checks."""
         suite = self._plan.suite
         own = [str(task.file) for task in get_suite(suite).tasks if task.file is not None]
         names = [suite, *own, *(one.source for one in self._plan.check)]
@@ -161,7 +164,7 @@ class ExperimentPlan:
         return {"content": plain, "beside": beside, "files": everything}
 
     def _tried(self) -> list[tuple[Line, dict[str, Any], list[list[Cell]]]]:
-        """Every grid point of the rows that have a choice, with its cells."""
+        """Every grid point of the rows that have several, with its cells."""
         seeds = self._plan.grid_seeds or self._plan.seeds[:1]
         count = self._plan.folds
         folds = [(number, count) for number in range(1, count + 1)] if count else [None]
@@ -180,26 +183,26 @@ class ExperimentPlan:
         return len(self._plan.points(setting)) > 1
 
     def grid_cells(self) -> list[Cell]:
-        """Cells that choose: trained, looked at on dev, never measured on test data."""
+        """The cells of the grid search; they are measured on dev and never on test data."""
         return [cell for *_, runs in self._tried() for run in runs for cell in run]
 
     def settled_cells(self) -> list[Cell]:
-        """Final cells of the rows that have nothing to choose."""
+        """The final cells of the rows that have only one grid point."""
         rows = zip(self._lines, self.final_cells(), strict=True)
         settled = [runs for line, runs in rows if not self._has_grid(line.setting)]
         return [cell for runs in settled for run in runs for cell in run]
 
     def final_cells(self) -> list[list[list[Cell]]]:
-        """Per row and seed the cells of that run, at the chosen grid point."""
+        """For each row and seed, the cells of that run at the chosen grid point."""
         return [
             [self._cells(line, self._chosen[line.name], seed) for seed in self._plan.seeds]
             for line in self._lines
         ]
 
     def choose(self, read: Read) -> None:
-        """Per row the grid point with the best mean dev score; the whole search is kept for the record.
+        """Choose the grid point with the best mean dev score for each row, and record the whole search.
 
-        The mean is over seeds and, where the experiment has them, over the folds of each.
+        The mean is over seeds and, if the experiment has folds, over the folds of each seed.
         """
         best: dict[tuple[str, str], float] = {}
         for line, point, runs in self._tried():
@@ -214,7 +217,7 @@ class ExperimentPlan:
     def result(
         self, read: Read, arrays: Callable[[Cell], Arrays], *, keep_predictions: bool = False
     ) -> ExperimentResult:
-        """The table, from the files of the final cells; with their predictions if they are to be kept."""
+        """The result, from the files of the final cells; with their predictions if `keep_predictions`."""
         plan, final = self._plan, self.final_cells()
         first = {line.name: runs[0] for line, runs in zip(self._lines, final, strict=True)}
         made = tuple(
@@ -260,7 +263,7 @@ class ExperimentPlan:
         )
 
     def _baseline(self) -> str:
-        """The row that others are tested against; of a setting with many rows, that of all tasks together."""
+        """The baseline row; of a setting with many rows, the row with all tasks together."""
         named = self._plan.baseline or self._plan.setting[0].name
         lines = [line for line in self._lines if line.setting.name == named]
         return max(lines, key=lambda line: len(line.tasks)).name[1]
@@ -272,7 +275,7 @@ class ExperimentPlan:
         read: Read,
         arrays: Callable[[Cell], Arrays],
     ) -> tuple[RelatedReport, ...]:
-        """How relations hang together, by the first seed of each start's joint and single settings."""
+        """Correlations between relations, from the first seed of each start's joint and single settings."""
         found: list[RelatedReport] = []
         for start in self._plan.start:
             here = [row for row in whole(rows) if row.start == start.name]
@@ -296,15 +299,15 @@ def _dev(cell: Cell, document: dict[str, Any]) -> float:
     if document["dev"] is None:
         raise EvaluationError(
             f"{cell.setting} seed {cell.seed} {cell.overrides}: no evaluation on dev gave a number, so no "
-            "grid point can be chosen; give the last stage dev rows, or lower learning_rate"
+            "grid point can be chosen. Give the last stage dev rows, or lower learning_rate."
         )
     return float(document["dev"])
 
 
 def _origin(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Where numbers come from: what made the cells, and the data that they read and were measured on.
+    """The origin of the numbers: what made the cells, and the data that they read and were measured on.
 
-    Cells that earlier versions wrote do not say their commit and machine.
+    Cells that earlier versions wrote do not record their commit and machine.
     """
     told = ("commit", "versions", "machine", "device")
     makers: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""The plot of an experiment: per column the seeds, their mean and its 95 % interval, a line per setting."""
+"""The plot of an experiment: for each column and setting, the seeds, their mean and its 95 % interval."""
 
 from __future__ import annotations
 
@@ -42,13 +42,17 @@ def draw(result: ExperimentResult, path: Path, *, replace: bool = True) -> None:
         for side in ("top", "right", "left", "bottom"):
             axis.spines[side].set_visible(False)
     figure.suptitle(
-        f"{result.name}: seeds, mean and 95 % interval", fontsize=10, color=INK, x=0.01, ha="left"
+        f"{result.name}: seeds, their mean and its 95 % confidence interval",
+        fontsize=10,
+        color=INK,
+        x=0.01,
+        ha="left",
     )
     save(figure, path, replace=replace)
 
 
 def load_pyplot() -> Any:
-    """matplotlib's pyplot, drawing into files alone."""
+    """matplotlib's pyplot, set up to draw only into files."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -60,7 +64,7 @@ def load_pyplot() -> Any:
 
 
 def save(figure: Any, path: Path, *, replace: bool) -> None:
-    """Write a figure, without the date: the same numbers give the same file."""
+    """Write a figure without the date, so that the same numbers give the same file."""
     with path_aside(path, path.suffix, replace=replace) as aside:
         figure.savefig(aside, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
     load_pyplot().close(figure)

@@ -1,17 +1,17 @@
-"""The predictions behind a result file, compressed beside it: a test is repeated without training.
+"""The predictions behind a result file, compressed beside it, so that tests can be repeated without training.
 
 FOLDER/NAME.json             `predictions` names the runs and their tasks, and the sha256 of the file
 FOLDER/NAME.predictions-HASH.npz
                              no pickle; predictions in single precision, rounded to a 10,000th of their spread
 
-The hash is that of the file, so that new predictions stand beside old ones until NAME.json, which is written
-last, names them. Files of earlier versions have no hash in their names.
+The hash is that of the file. New predictions stand beside old ones until NAME.json, which is written last,
+names them. Files of earlier versions have no hash in their names.
 
-    gold/TASK            (n,)  gold values, labels as their places in labels/TASK
+    gold/TASK            (n,)  gold values; labels as row numbers of labels/TASK
     rows/TASK            (n, 1) or (n, 2)  fingerprints of the texts, never the texts
-    subsets/TASK         (n,)  where the task has subsets
+    subsets/TASK         (n,)  if the task has subsets
     labels/TASK          (labels,)
-    predicted/RUN/TASK   (n,)  of the run at that place in `runs`
+    predicted/RUN/TASK   (n,)  RUN is the run's place in `runs`
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ _MOST_BYTES, _MOST_UNPACKED, _MOST_ARRAYS = 2**28, 2**30, 2**17
 # Bytes of the labels of a task's rows, each written out.
 _MOST_LABELS = 2**28
 _STEPS = 13  # rounded to their standard deviation by 2^13 or less: ranks stay but for near ties
-_REMEDY = "run the experiment again with --summary --overwrite; cells that are done are not trained again"
+_REMEDY = "run the experiment again with --summary --overwrite (finished runs are not trained again)"
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The predictions of an experiment's runs: arrays as above, and what the JSON says of them."""
+    """The predictions of an experiment's runs: arrays as above, and their description in the JSON."""
 
     about: Mapping[str, Any]
     arrays: Arrays
 
 
 def gather(named: Iterable[tuple[str, str, int, Run]]) -> Gathered | None:
-    """Put the predictions of runs together: (start, setting, seed, cells of the run with their arrays).
+    """Gather the predictions of runs, given as (start, setting, seed, cells of the run with their arrays).
 
-    Cells of earlier versions do not say which rows they are of; without any that do there is nothing.
+    Cells of earlier versions do not record their rows. The result is None if no cell does.
     """
     runs: list[dict[str, Any]] = []
     tasks: dict[str, dict[str, Any]] = {}
@@ -95,7 +95,7 @@ def _same_rows(
     tasks: dict[str, dict[str, Any]],
     arrays: dict[str, NDArray[Any]],
 ) -> bool:
-    """Whether a task's predictions are of rows that are known, those of the first run that has it."""
+    """Whether a task's predictions are of known rows, and the same rows as in the first run."""
     name = task["name"]
     if f"rows/{name}" not in kept:
         return False
@@ -111,7 +111,7 @@ def _same_rows(
 def _add_coded(
     name: str, given: Mapping[str, Mapping[str, NDArray[Any]]], arrays: dict[str, NDArray[Any]]
 ) -> None:
-    """Add a task's predictions; labels, which are long, as their places among all labels of the task."""
+    """Add a task's predictions; labels are stored as numbers of the task's labels, which is shorter."""
     answers = {run: found[name] for run, found in given.items() if name in found}
     texts = [row for row in (arrays[f"gold/{name}"], *answers.values()) if row.dtype.kind == "U"]
     labels = np.unique(np.concatenate(texts)) if texts else np.asarray([], dtype=np.str_)
@@ -123,7 +123,7 @@ def _add_coded(
 
 
 def _small(row: NDArray[Any], labels: NDArray[Any], *, exact: bool = False) -> NDArray[Any]:
-    """A row of labels as places, of numbers in single precision, rounded unless it is to be exact."""
+    """Labels as numbers of labels; numbers in single precision and rounded, unless `exact`."""
     if row.dtype.kind == "U":
         return np.searchsorted(labels, row).astype(np.uint16)
     single = row.astype(np.float32)
@@ -137,9 +137,9 @@ def _small(row: NDArray[Any], labels: NDArray[Any], *, exact: bool = False) -> N
 
 
 def write_summary(result: ExperimentResult, folder: Path, *, replace: bool = True) -> list[Path]:
-    """Write NAME.json, and its predictions beside it where they were gathered; what was written.
+    """Write NAME.json and, if they were gathered, its predictions; returns the files written.
 
-    Whenever it is stopped, NAME.json is the old or the new one, and the predictions that it names are there.
+    If it is interrupted, NAME.json is either the old or the new one, and the predictions that it names exist.
     """
     folder.mkdir(parents=True, exist_ok=True)
     document, target = result.to_dict(), folder / f"{result.name}.json"
@@ -199,16 +199,16 @@ def _is_named(predictions: Path) -> bool:
 def read_run(
     summary: str | Path, setting: str, *, seed: int, start: str = "", source: str = ""
 ) -> SuiteResult:
-    """A run of a result file with its predictions, measured again: what `compare_results` takes.
+    """Measure a run of a result file again from its predictions; `compare_results` takes the result.
 
-    `summary` is the JSON of `likewise experiment --summary`. `source` says whose scores where a run has
-    several (cosine, head); left out, the first.
+    `summary` is the JSON file of `likewise experiment --summary`. `source` chooses among the sources of a run
+    (cosine, head); by default it is the first.
     """
     path = Path(summary)
     document = _read_document(path)
     about = document.get("predictions")
     if not about:
-        raise EvaluationError(f"{path}: has no predictions beside it; {_REMEDY}")
+        raise EvaluationError(f"no predictions are kept beside {path}; {_REMEDY}")
     try:
         place = _find_run(path, about["runs"], setting=setting, seed=seed, start=start, source=source)
         run = about["runs"][place]
@@ -222,7 +222,7 @@ def read_run(
     except (KeyError, TypeError, IndexError, ValueError, MemoryError) as error:
         if isinstance(error, LikewiseError):
             raise
-        found = f"what it says of its predictions does not fit them ({type(error).__name__}: {error})"
+        found = f"its description of the predictions does not fit them ({type(error).__name__}: {error})"
         raise _unreadable(path, found) from error
 
 
@@ -237,7 +237,7 @@ def _find_run(
         dict.fromkeys(f"{run['start']} {run['setting']} seed {run['seed']}".strip() for run in runs)
     )
     asked = f"{start} {setting} seed {seed}".strip() + (f" by {source}" if source else "")
-    raise EvaluationError(f"{path}: has no predictions of {asked!r}; there are {known}")
+    raise EvaluationError(f"{path} has no predictions of {asked!r}. Choose one of {known}.")
 
 
 def _as_result(
@@ -262,11 +262,11 @@ def _as_result(
 
 
 def _predictions(name: str, place: int, arrays: Arrays) -> Predictions:
-    """One task's rows as they were kept; shapes that do not fit each other are refused."""
+    """The stored rows of one task; raises an error for shapes that do not fit each other."""
     labels = arrays.get(f"labels/{name}")
     rows_named = sum(len(arrays[f"{part}/{name}"]) for part in ("gold", f"predicted/{place}"))
     if labels is not None and labels.dtype.itemsize * rows_named > _MOST_LABELS:
-        raise ValueError(f"{name}: labels of up to {labels.dtype.itemsize // 4:,} characters in every row")
+        raise ValueError(f"{name}: labels have up to {labels.dtype.itemsize // 4:,} characters in every row")
     gold, predicted = (
         labels[row] if row.dtype.kind == "u" and labels is not None else row.astype(np.float64)
         for row in (arrays[f"gold/{name}"], arrays[f"predicted/{place}/{name}"])
@@ -287,9 +287,9 @@ def _read_document(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf8"))
     except (ValueError, RecursionError) as error:
-        raise _unreadable(path, f"is not JSON ({error})") from error
+        raise _unreadable(path, f"this file is not JSON ({error})") from error
     if not isinstance(found, dict):
-        raise _unreadable(path, "is not a result file")
+        raise _unreadable(path, "this is not a result file")
     return found
 
 
@@ -298,9 +298,9 @@ def _check_size(path: Path) -> None:
     try:
         size = path.stat().st_size
     except OSError as error:
-        raise _unreadable(path, f"cannot be read ({error.strerror})") from error
+        raise _unreadable(path, f"this file cannot be read ({error.strerror})") from error
     if size > _MOST_BYTES:
-        raise _unreadable(path, f"holds {size:,} bytes, more than {_MOST_BYTES:,}")
+        raise _unreadable(path, f"this file has {size:,} bytes, but at most {_MOST_BYTES:,} are read")
 
 
 def _unreadable(path: Path, found: str) -> DataError:
@@ -308,20 +308,20 @@ def _unreadable(path: Path, found: str) -> DataError:
 
 
 def _read_arrays(path: Path, digest: str, wanted: Sequence[str]) -> Arrays:
-    """The arrays of those names, as far as they are there, of a file that is what the JSON says."""
+    """Those of the wanted arrays that are in a file; the file's hash must be the one in the JSON."""
     _check_size(path)
     if file_sha256(path) != digest:
-        raise _unreadable(path, "is not the file that its result file was written with")
+        raise _unreadable(path, "this is not the file that its result file was written with")
     try:
         with zipfile.ZipFile(path) as parts:
             entries = parts.infolist()
         unpacked = sum(entry.file_size for entry in entries)
         if len(entries) > _MOST_ARRAYS or unpacked > _MOST_UNPACKED:
-            found = f"holds {len(entries):,} arrays of {unpacked:,} bytes, more than predictions ever are"
+            found = f"this file holds {len(entries):,} arrays of {unpacked:,} bytes, too much for predictions"
             raise _unreadable(path, found)
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in wanted if name in file.files}
     except LikewiseError:
         raise
     except Exception as error:  # zipfile, zlib and numpy have a class each for what may be wrong
-        raise _unreadable(path, f"cannot be read ({type(error).__name__}: {error})") from error
+        raise _unreadable(path, f"this file cannot be read ({type(error).__name__}: {error})") from error

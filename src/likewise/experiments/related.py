@@ -1,9 +1,9 @@
-"""How relations hang together: correlations in gold, in the joint model's answers, and across single models.
+"""Correlations between relations: of ratings, of the joint model's answers, and across single models.
 
 gold         Spearman between the ratings of two relations, on the test pairs
-joint        the same between one model's answers: does it keep relations as far apart as people do?
-learnt from  a model that was trained on the row's relation alone, its answers against the column's gold:
-             how much of the one is learnt from ratings of the other
+joint        the same between the joint model's answers; shows whether it separates relations as people do
+learnt from  Spearman between the answers of a model that was trained on the row's relation alone and the
+             ratings of the column's relation; shows how much of the one is learnt from the other
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Correlations = list[list[float | None]]
 
 @dataclass(frozen=True, slots=True)
 class RelatedReport:
-    """Three matrices over the relations rated for the same pairs, Spearman in −1..1; None where undefined."""
+    """Three matrices of Spearman correlations between the relations of the same pairs; None if undefined."""
 
     start: str
     names: tuple[str, ...]
@@ -42,10 +42,10 @@ class RelatedReport:
 
     def lines(self) -> list[str]:
         """The matrices as aligned text."""
-        shown = [("gold", self.gold), ("joint answers", self.joint)]
+        shown = [("ratings", self.gold), ("answers of the joint model", self.joint)]
         if self.learnt_from is not None:
-            shown.append(("learnt from ↓, asked →", self.learnt_from))
-        made = [f"{self.start} relations of {self.pairs:,} test pairs, Spearman".strip()]
+            shown.append(("answers after training on row, ratings of column", self.learnt_from))
+        made = [f"{self.start} correlations of relations (Spearman), {self.pairs:,} test pairs".strip()]
         for title, matrix in shown:
             rows = [
                 (name, *("–" if value is None else f"{value:.2f}" for value in row))
@@ -56,9 +56,9 @@ class RelatedReport:
 
 
 def relate(start: str, joint: Run, single: Run) -> list[RelatedReport]:
-    """A report per set of test pairs that two or more graded relations were asked of.
+    """A report for each set of test pairs for which two or more graded relations were answered.
 
-    `joint` is one run of the joint setting, `single` one of one model per relation; it may be empty.
+    `joint` is one run of the joint setting. `single` is one run with a model per relation; it may be empty.
     """
     answers, alone = _answers(joint), _answers(single)
     found = []
@@ -77,7 +77,7 @@ def relate(start: str, joint: Run, single: Run) -> list[RelatedReport]:
 
 
 def _answers(run: Run) -> dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]]:
-    """(which pairs, task) → gold and answers by head, of the tasks whose answers are numbers."""
+    """Gold values and the head's answers by (pairs, task), for the tasks whose answers are numbers."""
     found = {}
     for cell, kept in run:
         for task in cell["results"].get("head", {"tasks": []})["tasks"]:

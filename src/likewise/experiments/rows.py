@@ -1,4 +1,4 @@
-"""A row of an experiment's table: one setting from one start, over its seeds."""
+"""A row of an experiment's table: one setting from one start, with all its seeds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """One setting from one start: numbers by column, one per seed; `metrics` names those of the tasks.
+    """One setting from one start: numbers by column, one per seed; `metrics` names the tasks' metrics.
 
-    A run trains `models` models: one, or one per relation. `fit_seconds` and `steps` are of their last stage.
-    `relations` names per column the relation that its gold is of, `averages` the columns behind each average.
+    A run trains `models` models: one, or one for each relation. `fit_seconds` and `steps` are of their last
+    stage. `relations` gives the relation of each column's gold values, `averages` the columns of an average.
     A row of a setting that is run as every set of tasks has the setting's name as `family`, and its `tasks`.
     """
 
@@ -35,12 +35,12 @@ class ResultRow:
     tasks: tuple[str, ...] = ()
 
     def mean(self, column: str) -> float:
-        """Mean over seeds."""
+        """The mean over seeds."""
         return sum(self.numbers[column]) / len(self.numbers[column])
 
 
 def whole(rows: Sequence[ResultRow]) -> list[ResultRow]:
-    """The rows whose models learn all that their setting has: of every set of tasks, the largest."""
+    """The rows whose models learn all relations of their setting; of sets of tasks, only the largest."""
     return [
         row
         for row in rows
@@ -61,7 +61,7 @@ def make_row(
     family: str = "",
     tasks: tuple[str, ...] = (),
 ) -> ResultRow:
-    """A row from what its cells wrote; a run has one cell, or one per relation."""
+    """Make a row from its cells; a run has one cell, or one for each relation."""
     numbers: dict[str, list[float]] = {}
     for run in runs:
         for name, value in _numbers(run).items():
@@ -90,7 +90,7 @@ def make_row(
 
 
 def _of_tasks(run: Sequence[dict[str, Any]], key: str) -> dict[str, str]:
-    """What is said of every task column, such as its metric; averages and checks are not among them."""
+    """A property of every task column, such as its metric; averages and checks have none."""
     prefixes = _prefixes(run)
     return {
         prefixes[source] + task["name"]: task.get(key, "")
@@ -101,13 +101,13 @@ def _of_tasks(run: Sequence[dict[str, Any]], key: str) -> dict[str, str]:
 
 
 def _prefixes(run: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """What stands before a column's name: the head's say so where the cosine's are there too."""
+    """The prefix of each source's columns; the cosine has none, nor has a source that is the only one."""
     sources = list(dict.fromkeys(source for cell in run for source in cell["results"]))
     return {source: "" if source == "cosine" or len(sources) == 1 else f"{source} " for source in sources}
 
 
 def _averages(run: Sequence[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """Per average the columns that it is of."""
+    """The columns of each average."""
     return {
         prefix + "average": tuple(
             prefix + task["name"]
@@ -119,7 +119,7 @@ def _averages(run: Sequence[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
 
 
 def _numbers(run: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Every number of one run by its column: the tasks, their average if they share a metric, and checks."""
+    """All numbers of one run by column: the tasks, their average if they share a metric, and the checks."""
     found: dict[str, float] = {}
     for source, prefix in _prefixes(run).items():
         tasks = [task for cell in run for task in cell["results"].get(source, {"tasks": []})["tasks"]]

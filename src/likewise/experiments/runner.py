@@ -1,4 +1,4 @@
-"""Runs cells, here or in processes side by side, and reads what they wrote."""
+"""Run cells, in this process or in several, and read their files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BUSY = "another process trains this cell"
 
 
 class CellRunner:
-    """Runs cells side by side and reads their files."""
+    """Runs cells, several at once if there are several workers, and reads their files."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class CellRunner:
         self._progress, self._tell = progress, tell
 
     def run(self, cells: Iterable[Cell]) -> None:
-        """Run the cells that have no file yet, each once."""
+        """Run each cell that has no file yet once."""
         distinct = {cell.key: cell for cell in cells}
         sweep(self._folder)
         waiting = [cell for key, cell in distinct.items() if not self._is_there(cell)]
@@ -45,10 +45,10 @@ class CellRunner:
             self._progress(len(distinct) - len(waiting))
         failed = list(self._run_here(waiting) if self._workers == 1 else self._run_beside(waiting))
         if failed:
-            raise EvaluationError("\n".join([f"{len(failed)} of {len(distinct)} cells failed:", *failed]))
+            raise EvaluationError("\n".join([f"{len(failed)} of {len(distinct)} runs failed:", *failed]))
 
     def _is_there(self, cell: Cell) -> bool:
-        """Whether a cell is done; one that is damaged is named."""
+        """Whether a cell is finished; a damaged one is reported."""
         if self._file(cell.key).is_file():
             try:
                 read_cell(self._folder, cell.key)
@@ -57,7 +57,7 @@ class CellRunner:
                 return True
             except DamagedCellError as error:
                 [problem] = error.problems
-                self._tell(f"DAMAGED {problem.source}: {problem.message}; it is trained again")
+                self._tell(f"DAMAGED {problem.source}: {problem.message}; this run is trained again")
                 return False
         return False
 
@@ -90,16 +90,16 @@ class CellRunner:
                 raise
 
     def _finish(self, cell: Cell, result: Callable[[], Path | None]) -> Iterator[str]:
-        """Tell how a cell went; one that failed is named, and the others go on: they do not need it.
+        """Report a finished or failed cell; the others continue after a failure.
 
-        Nothing is told of one whose result is None: it was not run.
+        A cell whose result is None was not run and is not reported.
         """
         try:
             done = result() is not None
         except BrokenProcessPool as error:
             raise EvaluationError(
-                "a process that trained a cell was ended from outside (killed, or out of memory); the cells "
-                "that are done are kept: run the same command again, with fewer --workers if memory is short"
+                "a training process was ended from outside (killed, or out of memory). Finished runs are "
+                "kept. Run the same command again, with fewer --workers if memory is short."
             ) from error
         except LikewiseError as error:
             line = f"{cell.setting} seed {cell.seed}: {error}"
@@ -115,25 +115,24 @@ class CellRunner:
     def _finished(self, cell: Cell) -> None:
         found = self.read(cell)
         results = found.get("results", {})
-        averages = {s: round(r["average"], 2) for s, r in results.items() if r["average"] is not None}
+        averages = [f"{s} average {r['average']:.2f}" for s, r in results.items() if r["average"] is not None]
         dev = "–" if found["dev"] is None else f"{found['dev']:.4f}"
-        self._tell(
-            f"{cell.setting} seed {cell.seed} {cell.overrides}: dev {dev} {averages} {found['seconds']:.0f} s"
-        )
+        numbers = ", ".join([f"dev score {dev}", *averages, f"{found['seconds']:.0f} s"])
+        self._tell(f"{cell.setting} seed {cell.seed} {cell.overrides}: {numbers}")
         if self._progress is not None:
             self._progress(1)
 
     def arrays(self, cell: Cell) -> Arrays:
-        """The predictions a finished cell left, and their gold."""
+        """The predictions of a finished cell and their gold values."""
         return read_arrays(self._folder, cell.key)
 
     def read(self, cell: Cell) -> dict[str, Any]:
-        """What a finished cell wrote."""
+        """The content of a finished cell's file."""
         return read_cell(self._folder, cell.key)
 
 
 def end_with(parent: int) -> None:
-    """End this process when the one that started it is gone: nobody would read what it computes."""
+    """End this process when the process that started it has ended."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -1,4 +1,4 @@
-"""Cells to a table: mean over seeds with a t interval, and a test against the baseline setting."""
+"""Make a table from cells: means over seeds with t intervals, and tests against the baseline setting."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from likewise.experiments.rows import ResultRow, whole
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResult:
-    """All settings of an experiment."""
+    """The result of an experiment: all its settings with their numbers."""
 
     name: str
     description: str
@@ -36,11 +36,11 @@ class ExperimentResult:
     predictions: Gathered | None = field(default=None, compare=False, repr=False)
 
     def columns(self) -> list[str]:
-        """Names of all numbers, in order."""
+        """The names of all numbers in order."""
         return list(dict.fromkeys(name for row in self.rows for name in row.numbers))
 
     def tests(self, column: str) -> dict[tuple[str, str], float]:
-        """Welch p-values of every row against the baseline from the same start, Holm-corrected per start.
+        """Welch's p values of every row against the baseline from the same start, Holm-corrected per start.
 
         Averages over different tasks are not compared.
         """
@@ -61,7 +61,7 @@ class ExperimentResult:
         return corrected
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready summary; tables in the docs are made from it."""
+        """A JSON-ready summary, from which the tables of the docs are made."""
         return {
             "name": self.name,
             "description": self.description,
@@ -84,7 +84,7 @@ class ExperimentResult:
         }
 
     def affinity(self) -> list[AffinityReport]:
-        """What tasks give each other, where a setting was run as every set of them."""
+        """The gains of tasks from each other, if a setting was run as every set of them."""
         return affinities(self.rows, self.baseline)
 
     def _row_dict(self, row: ResultRow) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class ExperimentResult:
         }
 
     def table(self) -> TextTable:
-        """Header and cells: short column names, means, and the average with its interval and p."""
+        """The header and rows of the table: means, and averages with their interval and p."""
         columns = self.columns()
         header = ("setting", *columns, "seeds", "dev")
         starts = {row.start for row in self.rows}
@@ -125,28 +125,29 @@ class ExperimentResult:
         return header, rows
 
     def to_text(self) -> str:
-        """Aligned plain tables: the numbers, then every setting against the baseline."""
+        """Aligned plain-text tables: the numbers, then every setting compared with the baseline."""
         against = comparison_lines(whole(self.rows), self.baseline)
         lines = [self.name, *align(*self.table()), self.legend(), *_apart(against)]
         return "\n".join([*lines, *affinity_lines(self.affinity()), *self._ending()])
 
     def to_markdown(self) -> str:
-        """The same for the docs."""
+        """The same tables in Markdown."""
         against = comparison_lines(whole(self.rows), self.baseline, form="markdown")
         ending = ["", "```", *self._ending()[1:], "```"] if self._ending() else []
         lines = [*markdown(*self.table()), "", self.legend(), *_apart(against)]
         return "\n".join([*lines, *affinity_lines(self.affinity(), form="markdown"), *ending])
 
     def _ending(self) -> list[str]:
-        """How relations hang together, what settings cost, what to choose: lines of plain text."""
+        """Lines of plain text: correlations of relations, costs of settings, and advice."""
         lines = [line for report in self.related for line in ("", *report.lines())]
         advice = advise(self.rows, self.margin)
         return [*lines, *_titled("cost", costs(whole(self.rows))), *_titled("advice", advice)]
 
     def legend(self) -> str:
-        """What the numbers are."""
+        """The explanation of the numbers."""
         return (
-            f"mean over seeds ± half of the 95 % t interval; p: Welch against {self.baseline}, Holm-corrected"
+            "mean over seeds ± half of the 95 % confidence interval (t); p: Welch's t-test against "
+            f"{self.baseline}, Holm-corrected"
         )
 
 

@@ -1,1 +1,1 @@
-"""How each kind of stage is read, started, planned and trained: one file per kind, shared parts beside."""
+"""Each kind of stage: how it is read, started, planned and trained. There is one file per kind."""

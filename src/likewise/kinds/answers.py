@@ -1,10 +1,10 @@
-"""What answers a relation: the cosine, the head, or the mean of both, as dev pairs choose.
+"""Choose the source of a relation's answers on the dev set: the cosine, the head, or the mean of both.
 
-Each candidate is first put on the relation's scale by the line of least squares from what it says to what
-people said of the dev pairs. No rank changes by it, and answers lie where ratings lie, whatever the loss.
+A least-squares line from a source's outputs to the ratings of the dev pairs first puts each source on the
+relation's scale. The line changes no ranks, and answers lie where the ratings lie, whatever the loss.
 
-The cosine answers unless another candidate is better on dev by more than a standard error: with few dev pairs
-the best number of three is often luck, and an encoder's cosine knows more than a head that saw few pairs.
+The cosine stays the source unless another one is better on dev by more than a standard error. With few dev
+pairs the best of three numbers is often luck, and the cosine is better than a head that saw few pairs.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def choose_answers(
     *,
     only: str | None = None,
 ) -> dict[str, AnswerChoice]:
-    """The best source of each relation of numbers, by its own metric on dev, with the lines to its scale.
+    """Choose the best source for each numeric relation by its metric on dev, with the lines to its scale.
 
-    Relations that are answered by labels, or that dev does not rate, stay as they were trained.
-    `only` names the one source allowed.
+    Relations that are answered by labels and relations without dev ratings stay as they were trained.
+    `only` names a single source to use.
     """
     rows = [record.values for entry in sets for record in entry.records]
     found = {}
@@ -65,7 +65,7 @@ def choose_answers(
 def let_dev_choose(
     predictor: Predictor, sets: Sequence[DevSet], measured: Sequence[Measured], *, only: str | None = None
 ) -> None:
-    """Let a model of pairs answer from now on by what is best on dev."""
+    """Set each relation's source in a pair model to the one that is best on dev."""
     rows = [record.texts for entry in sets for record in entry.records]
     predictor.model.answers |= choose_answers(
         lambda relation: predictor.said(rows, relation), sets, measured, only=only
@@ -73,7 +73,7 @@ def let_dev_choose(
 
 
 def _candidates(lines: Mapping[str, tuple[float, float]], only: str | None) -> list[AnswerChoice]:
-    """What may answer, the cosine first."""
+    """The sources to choose from, the cosine first."""
     sources = [source for source in (COSINE, HEAD) if source in lines and only in (None, source)]
     found = [AnswerChoice(source, dict(lines)) for source in sources]
     return [*found, AnswerChoice(MEAN, dict(lines))] if len(found) == 2 else found
@@ -109,7 +109,7 @@ class _Rated:
         return found
 
     def measure(self, values: Numbers) -> float:
-        """The mean over dev sets of the relation's metric, turned so that more is better."""
+        """The relation's metric as a mean over dev sets; its sign is set so that higher is better."""
         numbers = []
         for name in dict.fromkeys(self.sets):
             mine = [row for row, other in enumerate(self.sets) if other == name]
@@ -150,10 +150,10 @@ def _as_number(relation: Relation, value: Value | None) -> float:
 
 
 def _line(said: Numbers, gold: Sequence[float], relation: Relation, source: str) -> tuple[float, float]:
-    """The line of least squares from what a source says to what people said.
+    """The least-squares line from a source's outputs to the ratings.
 
-    Where there are too few ratings, or the line would fall, a head stays as it was trained and a cosine of
-    0 to 1 is spread over the scale.
+    If there are too few ratings or the line would fall, a head stays as it was trained and a cosine of 0 to 1
+    is stretched over the scale.
     """
     as_trained = (relation.hi - relation.lo, relation.lo) if source == COSINE else (1.0, 0.0)
     ratings = np.asarray(gold)

@@ -1,8 +1,8 @@
-"""Runner: how a kind of stage is read, started, planned and trained; what passes between it and the loop.
+"""Runner: how a kind of stage is read, started, planned and trained, and what it exchanges with the loop.
 
     check → read → verify → start → plan → fit → the next stage continues from what is carried
 
-`recipes.run` has the only loop. A runner knows its own spec, rows and model; nothing else looks into them.
+The only loop over stages is in `recipes.run`. Only a runner looks into its own spec, rows and model.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ S = TypeVar("S", bound=Stage)
 
 @dataclass(frozen=True)
 class Job(Generic[S]):
-    """One stage of a run: the recipe, its number, its spec, and where the run reads and reports."""
+    """One stage of a run: the recipe, the stage's number and spec, and the context of the run."""
 
     recipe: Recipe
     number: int
@@ -49,21 +49,21 @@ class Job(Generic[S]):
 
     @cached_property
     def relations(self) -> dict[str, Relation]:
-        """The relations that the stage's rated rows are read for."""
+        """The relations whose ratings the stage reads."""
         known = build_relations(self.recipe)
         return {name: known[name] for name in self.stage.rates(known)}
 
     def table(self, source: str) -> object:
-        """What a data entry names: a table that was handed over in Python, or a file or corpus by name."""
+        """The table that a data entry names: one passed in Python, or else the name of a file or corpus."""
         return self.context.tables.get(source, source)
 
     @property
     def title(self) -> str:
-        """What reports and cards call the stage."""
+        """The stage's name in reports and model cards."""
         return self.name or self.stage.name or f"stage {self.number}"
 
     def settings(self) -> FitSettings:
-        """The optimisation of the stage in this run."""
+        """The optimisation settings of the stage in this run."""
         context, stage = self.context, cast(OptimisedStage, self.stage)
         return build_settings(
             stage,
@@ -90,10 +90,10 @@ class DevSet:
 
 @dataclass(frozen=True, slots=True)
 class StageData:
-    """What one stage trains on and is selected by. Only its runner looks into `rows`.
+    """The training rows and dev sets of one stage. Only its runner looks into `rows`.
 
-    `prints` are fingerprints of all that was read, `texts` the training texts, for vocabularies; `notes` say
-    what the leak filter and the reader left out.
+    `prints` are fingerprints of everything that was read. `texts` yields the training texts, from which
+    vocabularies are made. `notes` say what the leak filter and the reader left out.
     """
 
     rows: Any
@@ -103,29 +103,31 @@ class StageData:
     texts: Callable[[], Iterator[str]]
 
     def dev_sizes(self) -> str:
-        """Dev sets and how many rows each has, in words."""
+        """The dev sets and their numbers of rows, in words: "dev.csv (24 rows)"."""
+        if not self.dev:
+            return "none"
         large = any(len(entry.records) >= FEWEST_BESIDE_OTHERS for entry in self.dev)
         return ", ".join(
-            f"{entry.name} {len(entry.records):,}"
-            + (" (too few to count)" if large and len(entry.records) < FEWEST_BESIDE_OTHERS else "")
+            f"{entry.name} ({counted(len(entry.records), 'row')}"
+            + (", too few to count)" if large and len(entry.records) < FEWEST_BESIDE_OTHERS else ")")
             for entry in self.dev
         )
 
 
 @dataclass
 class Shared:
-    """What the stages of one run share while they are read: parallel text that several of them name."""
+    """Parallel text that several stages of a run name; it is read once and shared."""
 
     translations: dict[ParallelSpec, ParallelText] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Carried:
-    """What one stage hands to the next: by what it is called, as an encoder, and as a model that answers.
+    """What one stage hands to the next.
 
-    Both are functions, because a run over cached vectors opens its encoder only at the end. A stage that
-    trains the encoder begins on `encoder()`; `model()` is what answers if nothing follows. `state` is for
-    stages of the same kind.
+    `gives` names it. `encoder()` is the encoder on which a stage that trains the encoder begins. `model()` is
+    the model that answers if no stage follows. Both are functions, because a run over cached vectors opens
+    its encoder only at the end. `state` is for stages of the same kind.
     """
 
     gives: str
@@ -136,7 +138,7 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a stage will do, in sentences: rows, what is learnt, the course of training, and notes."""
+    """A stage's plan in words: its rows, what it learns, the course of training, and notes."""
 
     what: str
     learns: str
@@ -144,115 +146,118 @@ class Plan:
     notes: Sequence[str] = ()
 
     def lines(self, job: Job[Any]) -> list[str]:
-        """The plan as it is printed before step 0."""
+        """The lines that are printed before step 0."""
         first = f"stage {job.number} {job.stage.name}".rstrip() + f": {self.what}"
         return [first, *(f"  {line}" for line in (self.learns, self.course, *self.notes) if line)]
 
 
 class Place(Protocol):
-    """Where a stage keeps its checkpoints (`recipes.runfiles`)."""
+    """The place of a stage's checkpoints (`recipes.runfiles`)."""
 
     @property
     def resumable(self) -> bool:
-        """Whether a run that is stopped can go on."""
+        """Whether a stopped run can be resumed."""
 
     def options(self, number: int) -> dict[str, Any]:
-        """`run` and `resume`, as `training.fit` takes them."""
+        """The arguments `run` and `resume` of `training.fit`."""
 
     def kept(self, job: Job[Any], encoder: str) -> AbstractContextManager[dict[str, Any]]:
-        """The same where finished stages are shared with other runs; `encoder` is a fingerprint."""
+        """The same arguments for stages whose results other runs share; `encoder` is a fingerprint."""
 
 
 class Runner(ABC, Generic[S]):
-    """What the loop over stages asks of a kind: four methods are its own, the others have a default."""
+    """What the loop over stages calls. Each kind writes four of the methods; the others have defaults."""
 
     # Whether its training changes the encoder that it begins on.
     moves_encoder: ClassVar[bool] = True
 
     def check(self, job: Job[S]) -> None:
-        """Refuse what cannot be trained, before anything is read."""
+        """Raise an error for a stage that cannot be trained, before anything is read."""
 
     @abstractmethod
     def read(self, job: Job[S], shared: Shared) -> StageData:
         """Read, filter and split the rows; nothing is encoded."""
 
     def verify(self, job: Job[S], data: StageData, encoder: Callable[[], SentenceTransformer]) -> None:
-        """Refuse what the rows and the encoder show to be impossible, before anything is written.
+        """Raise an error for rows or an encoder that make training impossible, before anything is written.
 
-        The encoder is opened, so that a name that leads nowhere is known by then.
+        This opens the encoder, so that a wrong name is reported here.
         """
         encoder()
 
     @abstractmethod
     def start(self, job: Job[S], data: StageData, former: Carried) -> Carried:
-        """The model before the first step: continued from `former`, or begun on its encoder."""
+        """Make the starting model: continue from `former`, or begin on its encoder."""
 
     @abstractmethod
     def plan(self, job: Job[S], data: StageData, carried: Carried) -> Plan:
-        """What the stage will do."""
+        """Describe what the stage will do."""
 
     @abstractmethod
     def fit(self, job: Job[S], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
-        """Train what is carried; the stage's report."""
+        """Train the carried model and return the stage's report."""
 
     def pack(self, data: StageData, numbers: Callable[[Sequence[str]], list[int]]) -> dict[str, Any] | None:
-        """What was read, ready for JSON, texts by number; None if it is not kept for the next run."""
+        """The rows in a JSON-ready form with texts as numbers; None if they are not kept for the next run."""
         return None
 
     def unpack(self, job: Job[S], kept: Mapping[str, Any], texts: Sequence[str]) -> StageData:
         """The inverse of `pack`."""
-        raise UsageError(f"rows of kind {job.stage.kind!r} are not kept")
+        raise UsageError(f"rows of a stage of kind {job.stage.kind!r} are not kept between runs")
 
     def untrained(self, job: Job[S], data: StageData, former: Carried) -> nn.Module:
-        """The model of a baseline that learns nothing: the encoder as it is, answering by the cosine."""
+        """The baseline model that needs no training: the raw encoder, which answers by its cosine."""
         return former.model()
 
     def compared(self, job: Job[S], data: StageData) -> Sequence[Measured]:
-        """The relations on which its dev rows compare the model with what there was before, and how."""
+        """The relations and metrics by which the trained model is compared with the baseline on dev."""
         return ()
 
     def settings_for(self, job: Job[S], rows: int, *, rehearsed: bool, fixed: Sequence[str]) -> S:
-        """The stage as it trains on what is added to a model, but for the keys in `fixed`."""
+        """The stage's settings for training on what is added to a model; keys in `fixed` stay as they are."""
         return job.stage
 
     def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
-        """The rows of what is added, and those of the old ones with these numbers; refused by most kinds."""
-        raise UsageError("nothing can be added to this model: train one that learns both")
+        """The new rows, and the old rows whose numbers are in `again`; most kinds raise an error."""
+        raise UsageError(
+            "nothing can be added to a model of this kind. Train a new model that learns the old and the new "
+            "relations together."
+        )
 
     def scorer(self, job: Job[S], sets: Sequence[DevSet]) -> Callable[[Any], dict[str, float]]:
-        """Dev numbers of a model, and their mean as `score`, for whoever adds to it."""
-        raise UsageError(f"a stage of kind {job.stage.kind!r} has no dev rows to be measured on")
+        """A function of the model that returns its dev numbers and their mean as `score`, for updates."""
+        raise UsageError(f"a stage of kind {job.stage.kind!r} has no dev rows on which it can be measured")
 
 
 def runner_of(stage: Stage) -> Runner[Any]:
     """The runner of a stage's kind."""
     kind = find_kind(stage.kind)
     if kind is None:
-        raise UsageError(f"kind {stage.kind!r} has no runner (likewise.registry)")
+        raise UsageError(f"kind {stage.kind!r} has no runner. Register one in likewise.registry.")
     made: Runner[Any] = resolve_class(kind.runner)()
     return made
 
 
 def stage_report(job: Job[Any], report: FitReport, data: StageData, **more: Any) -> dict[str, Any]:
-    """What a stage did, and on which rows."""
+    """The report of a stage: what it did and on which rows."""
     about = {"leakage": data.notes, "fingerprints": dict(data.prints)}
     return {"name": job.title, **asdict(report), **about, **more}
 
 
 def course_of(job: Job[Any], steps: int) -> str:
-    """The course of a stage that takes so many batches an epoch, in words."""
+    """The course of training in words; `steps` is the number of batches in an epoch."""
     stage = job.stage
     updates = math.ceil(steps / stage.accumulation)
     total = stage.max_steps or math.ceil(updates * stage.epochs)
     return (
-        f"{counted(total, 'step')}, {updates:,} an epoch, batch {stage.batch_size}, "
-        f"{stage.optimiser} at {stage.learning_rate:g}, seed {job.recipe.seed}"
+        f"{counted(total, 'step')} ({updates:,} per epoch), batch size {stage.batch_size}, "
+        f"{stage.optimiser} with learning rate {stage.learning_rate:g}, seed {job.recipe.seed}"
     )
 
 
 @contextmanager
 def by_seed(job: Job[Any]) -> Iterator[None]:
-    """Draw what a model begins with by the recipe's seed, and leave the global generator alone."""
+    """Draw a model's first weights with the recipe's seed and leave the global random state unchanged."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -261,7 +266,7 @@ def by_seed(job: Job[Any]) -> Iterator[None]:
 
 
 def run_options(job: Job[Any], place: Place) -> dict[str, Any]:
-    """What every call of `training.fit` in a stage takes."""
+    """The arguments that every call of `training.fit` in a stage takes."""
     return {
         "settings": job.settings(),
         "metric": "score",

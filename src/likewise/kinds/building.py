@@ -1,4 +1,4 @@
-"""The one place where a recipe's names become objects: encoder, relations, objectives, settings."""
+"""Build objects from a recipe's names: encoder, relations, objectives, settings. Nothing else does."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def _relation(name: str, spec: RelationSpec) -> Relation:
 
 
 def _corpus_relation(name: str, spec: RelationSpec) -> Relation:
-    """A task with the labels of a named corpus; its order, if it has one, is not asked for."""
+    """A label task with the labels of a named corpus; an order of the labels is ignored."""
     corpus, _, relation = spec.corpus.partition("/")
     known = {one.name: one for one in find_corpus(corpus).relations}
     if relation not in known:
-        found = f"corpus {corpus!r} has no relation {relation!r}, it has {', '.join(known)}"
+        found = f"corpus {corpus!r} has no relation {relation!r}; its relations are {', '.join(known)}"
         raise RecipeError([Problem(f"relation.{name}.corpus", found)])
     own = known[relation]
     said = {
@@ -73,13 +73,13 @@ def _corpus_relation(name: str, spec: RelationSpec) -> Relation:
 def _label_texts(name: str, spec: RelationSpec) -> tuple[tuple[str, ...], ...]:
     unknown = [label for label in spec.texts if label not in spec.labels]
     if unknown:
-        found = f"{unknown[0]!r} is not one of the labels {', '.join(spec.labels)}"
+        found = f"{unknown[0]!r} is not one of the relation's labels ({', '.join(spec.labels)})"
         raise RecipeError([Problem(f"relation.{name}.texts", found)])
     return tuple(spec.texts.get(label, (label,)) for label in spec.labels) if spec.texts else ()
 
 
 def build_objectives(recipe: Recipe, number: int, specs: Sequence[ObjectiveSpec]) -> list[Objective]:
-    """The objectives of stage `number`; a problem names its path."""
+    """The objectives of stage `number`; an error names the recipe path of each problem."""
     relations = build_relations(recipe)
     problems: list[Problem] = []
     objectives: list[Objective] = []
@@ -124,9 +124,9 @@ def build_encoder(
     words: Iterable[str] | None,
     table: WordTable | None = None,
 ) -> SentenceTransformer:
-    """The encoder a recipe starts from; `words` limits word-vector vocabularies.
+    """The encoder that a recipe starts from; `words` limits word-vector vocabularies.
 
-    `table` holds word vectors that were learnt for this run, in the place of the recipe's.
+    `table` holds word vectors that were learnt for this run; they replace the recipe's.
     """
     if spec.kind == "pretrained":
         encoder = load_encoder(spec.name, device=device, max_length=spec.max_length)
@@ -134,8 +134,8 @@ def build_encoder(
         return with_prompt(encoder, spec.prompt) if spec.prompt else encoder
     vectors = spec.vectors if table is None else table
     if not vectors:
-        remedy = "name their folder or file, or learn them (encoder.word2vec)"
-        raise RecipeError([Problem("encoder.vectors", f"kind {spec.kind!r} needs vectors", remedy)])
+        remedy = "name their folder or file here, or have them learnt (encoder.word2vec)"
+        raise RecipeError([Problem("encoder.vectors", f"kind {spec.kind!r} needs word vectors", remedy)])
     if spec.kind == "vectors":
         from likewise.encoders.external import external_encoder
 
@@ -182,13 +182,13 @@ def _word_encoder(
 
 
 def encoder_digests(spec: EncoderSpec) -> dict[str, str]:
-    """The files an encoder is made from, each with a hash of what it holds; none if it lies on the hub."""
+    """The files that an encoder is made from, with a hash of each; empty for an encoder on the hub."""
     name = resolve(spec.name) if spec.kind == "pretrained" else spec.vectors
     return start_digests(Path(name)) if name else {}
 
 
 def start_of(spec: EncoderSpec, context: RunContext) -> dict[str, str]:
-    """What a training starts from, by name: the encoder's files, or a function by what it makes of texts."""
+    """What training starts from, by name: hashes of the encoder's files, or of a function's outputs."""
     if context.encoder is None:
         return encoder_digests(spec)
     from likewise.encoders.external import ExternalTexts
@@ -201,7 +201,7 @@ _BESIDE = frozenset({".git", ".gitattributes", ".gitignore", ".ipynb_checkpoints
 
 
 def start_digests(place: Path) -> dict[str, str]:
-    """What the files of an encoder hold; notes and pictures, which no loader reads, are left out."""
+    """Hashes of an encoder's files, without notes and pictures, which no loader reads."""
     found = content_digests(place)
     return {
         name: digest
@@ -218,7 +218,7 @@ def build_settings(
     precision: str = "fp32",
     trackers: tuple[str, ...] = (),
 ) -> FitSettings:
-    """The optimisation of one stage."""
+    """The optimisation settings of one stage."""
     shared = {
         name: getattr(stage, name)
         for name in FitSettings.__dataclass_fields__
@@ -228,7 +228,7 @@ def build_settings(
 
 
 def start_encoder(recipe: Recipe, stages: Sequence[StageData], context: RunContext) -> SentenceTransformer:
-    """The encoder before the first step: the recipe's, or a function that was handed over."""
+    """The encoder before the first step: the recipe's, or a function that was passed in Python."""
     if context.encoder is not None:
         from likewise.encoders.external import external_encoder
 
@@ -248,7 +248,7 @@ def _learn_words(recipe: Recipe, stages: Sequence[StageData], context: RunContex
 
     chosen = recipe.encoder.word2vec or Word2VecSpec()
     texts = list(dict.fromkeys(text for data in stages for text in data.texts()))
-    context.tell(f"word2vec: vectors of width {chosen.width} from {len(texts):,} training texts")
+    context.tell(f"word2vec: learning vectors of width {chosen.width} from {len(texts):,} training texts")
     settings = Word2VecSettings(**chosen.model_dump())
     return train_word2vec(texts, list(_own_texts(recipe)), settings, seed=recipe.seed)
 

@@ -1,4 +1,4 @@
-"""Texts of a step: each distinct one once, in chunks of similar length; vectors before the first step."""
+"""The texts of a step, each distinct one once and in chunks of similar length; vectors before step 1."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHUNK_MINIMUM = 8
 
 
 class DistinctTexts:
-    """The distinct texts of a step, shortest first, and where each of them lies among their vectors."""
+    """The distinct texts of a step, shortest first, and the row of each among their vectors."""
 
     def __init__(self, texts: Iterable[str], features: TextFeatures, *, chunked: bool) -> None:
         self.texts = sorted(set(texts), key=lambda text: (features.length(text), text))
@@ -31,12 +31,12 @@ class DistinctTexts:
         self.chunks: list[dict[str, Any]] = [features.batch(chunk) for chunk in chunks]
 
     def rows(self, texts: Iterable[str]) -> torch.Tensor:
-        """The row of each text among the vectors of the chunks."""
+        """The row of each text in the vectors of all chunks."""
         return torch.tensor([self._place[text] for text in texts])
 
 
 def length_chunks(distinct: Sequence[str], features: TextFeatures) -> Iterator[list[str]]:
-    """Length-sorted texts, cut where padding would grow."""
+    """Texts sorted by length, cut into chunks where padding would grow."""
     chunk: list[str] = []
     for text in distinct:
         longer = len(chunk) >= _CHUNK_MINIMUM and features.length(text) > _CHUNK_GROWTH * features.length(

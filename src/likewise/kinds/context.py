@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Where a run reads, computes and reports; of it only device and precision touch what is learnt."""
+    """Where a run reads, computes and reports. Of its fields only device and precision affect the result."""
 
     data_dir: Path | str | None = None
     device: str | None = None

@@ -1,7 +1,6 @@
-"""The dev number that a stage is selected by: each relation's metric on each dev set, then the plain mean.
+"""The dev score of a stage: the unweighted mean of each relation's metric on each dev set.
 
-The number comes from the same `Answering` that a user will ask, so a stage is selected by what it will
-answer.
+It is computed from the same `Answering` that users call, so a stage is selected by the answers it will give.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ _FALLING = -0.2
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A relation that is measured on dev, and by which metric.
+    """A relation that is measured on dev, and its metric.
 
-    `borrowed` ratings are of another question (NLI selected on STS): the cosine is measured against them, and
-    they say nothing about how the relation itself is answered.
+    `borrowed` says that the dev ratings answer another question, such as STS ratings that select an NLI
+    model. The cosine is measured against them; they do not show how well the relation itself is answered.
     """
 
     relation: Relation
@@ -55,10 +54,10 @@ def dev_scorer(
     sets: Sequence[DevSet],
     measured: Callable[[_Model], Sequence[Measured]],
 ) -> Callable[[_Model], dict[str, float]]:
-    """A function of the model that gives every dev number, and their mean as `score`.
+    """Make a function of the model that returns every dev number, and their mean as `score`.
 
-    `answering` wraps the model as it is now; whatever it keeps between two looks, tokens or vectors, is its
-    own affair. All rows are asked for at once, so that each distinct text is encoded once.
+    `answering` wraps the current model; it may keep tokens or vectors between two evaluation steps. All rows
+    are asked for at once, so that each distinct text is encoded once.
     """
     rows = [record.texts for entry in sets for record in entry.records]
 
@@ -78,7 +77,7 @@ def dev_scorer(
 
 
 def rates_another(relation: Relation, sets: Sequence[DevSet]) -> bool:
-    """Whether dev rates a relation of labels by numbers alone, which are those of another question."""
+    """Whether dev has only numbers for a relation of labels; the numbers then rate another question."""
     values = [record.values.get(relation.name) for entry in sets for record in entry.records]
     given = [value for value in values if value is not None]
     return relation.kind == "ordered" and bool(given) and not any(isinstance(value, str) for value in given)
@@ -86,7 +85,7 @@ def rates_another(relation: Relation, sets: Sequence[DevSet]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DevPart:
-    """The rows of one dev set that rate a relation: their places among the rows of all sets, their values."""
+    """The rated rows of one dev set for one relation: their places in the rows of all sets, their values."""
 
     name: str
     places: list[int]
@@ -95,9 +94,9 @@ class DevPart:
 
 
 def measured_parts(one: Measured, sets: Sequence[DevSet]) -> list[DevPart]:
-    """The dev sets that a relation is measured on.
+    """The dev sets on which a relation is measured.
 
-    A small set does not count beside a larger one: its number is mostly chance, and would weigh as much.
+    A small set is left out if there is a larger one: its number is mostly chance, and would weigh as much.
     """
     found, start = [], 0
     for entry in sets:
@@ -113,7 +112,7 @@ def measured_parts(one: Measured, sets: Sequence[DevSet]) -> list[DevPart]:
 
 
 def set_numbers(sets: Sequence[DevSet], answers: Mapping[Measured, Numbers | list[str]]) -> dict[str, float]:
-    """Each relation's number on each dev set, where it has one; answers are of all sets' rows in order."""
+    """Each relation's number on each dev set that rates it; `answers` cover the rows of all sets in order."""
     numbers: dict[str, float] = {}
     for one, values in answers.items():
         for part in measured_parts(one, sets):
@@ -123,18 +122,18 @@ def set_numbers(sets: Sequence[DevSet], answers: Mapping[Measured, Numbers | lis
 
 
 def with_score(numbers: Mapping[str, float]) -> dict[str, float]:
-    """The numbers, and before them their mean as `score`; those that are better when low count negative."""
+    """The numbers after their mean, `score`; for the mean, metrics that are better when low are negated."""
     signs = [
         value if get_metric(name.split(" ")[0]).higher_is_better else -value
         for name, value in numbers.items()
     ]
     if not signs:
-        raise DataError("no dev row has a value of what is learnt; give other dev rows")
+        raise DataError("no dev row has a value for a relation that is learnt. Use other dev rows.")
     return {"score": float(np.mean(signs)), **numbers}
 
 
 def comparable(one: Measured, gold: list[Any], said: list[Any]) -> tuple[list[Any], Any]:
-    """Ratings and answers of the same rows as the metric compares them."""
+    """The ratings and answers of the same rows, in the form that the metric compares."""
     relation = one.relation
     answers: Any = said if said and isinstance(said[0], str) else np.asarray(said, dtype=np.float64)
     if relation.kind == "ordered":
@@ -150,7 +149,7 @@ def comparable(one: Measured, gold: list[Any], said: list[Any]) -> tuple[list[An
 
 
 def number_of(one: Measured, gold: list[Any], said: list[Any]) -> float:
-    """A relation's number on rated rows; the worst one where answers are all alike."""
+    """A relation's metric on rated rows; the worst value if all answers are alike."""
     try:
         return compute(one.metric, *comparable(one, gold, said))
     except EvaluationError:
@@ -158,18 +157,18 @@ def number_of(one: Measured, gold: list[Any], said: list[Any]) -> float:
 
 
 def warn_if_falling(best: float | None, relations: Sequence[Relation]) -> None:
-    """A model that learnt the wrong way round is not handed over without a word."""
+    """Warn if the answers fall where the ratings rise."""
     correlations = all(relation.metric in CORRELATIONS for relation in relations)
     if correlations and best is not None and WORST < best < _FALLING:
         _log.warning(
-            "the best dev score is %.2f: answers fall where ratings rise. Turn a scale round on which low "
-            "means alike; if its numbers are labels: --relation NAME:classes",
+            "the best dev score is %.2f, so answers fall where ratings rise. If low ratings mean alike, "
+            "reverse the scale. If the numbers are labels, declare them with --relation NAME:classes.",
             best,
         )
 
 
 def check_dev(sets: Sequence[DevSet], measured: Sequence[Measured]) -> None:
-    """Refuse dev rows that cannot tell a good model from a bad one, before anything is trained."""
+    """Raise an error if the dev rows cannot tell models apart, before anything is trained."""
     for entry in sets:
         for one in measured:
             gold = [v for r in entry.records if (v := r.values.get(one.relation.name)) is not None]
@@ -177,12 +176,10 @@ def check_dev(sets: Sequence[DevSet], measured: Sequence[Measured]) -> None:
                 return
     names = ", ".join(entry.name for entry in sets)
     learnt = ", ".join(one.relation.name for one in measured)
-    found = f"too few ratings of {learnt} to select by, or all of them the same"
-    raise DataError(
-        [Problem(names, found, "give more dev pairs (stage.N.dev), or a larger stage.N.dev_share")]
-    )
+    found = f"the dev set has too few ratings of {learnt} to select a model by, or they are all the same"
+    raise DataError([Problem(names, found, "add dev pairs (stage.N.dev) or raise stage.N.dev_share")])
 
 
 def tells_models_apart(metric: str, gold: Sequence[object]) -> bool:
-    """Whether a metric has a value on these ratings: a correlation needs three, not all the same."""
+    """Whether a metric is defined on these ratings: a correlation needs three that are not all the same."""
     return bool(gold) and (metric not in CORRELATIONS or (len(gold) > 2 and len(set(gold)) > 1))

@@ -1,12 +1,12 @@
-"""Linear heads over a frozen encoder, solved instead of trained: ridge for numbers, logistic for classes.
+"""Linear heads over a frozen encoder, solved exactly: ridge regression for numbers, logistic for classes.
 
-The baseline that fine-tuning has to beat (InferSent's and SentEval's way of using features), and the quickest
-model there is. The heads are the ordinary ones, so the folder, its scores and its suites are too.
+This is the baseline that fine-tuning has to beat (InferSent and SentEval use features this way), and it is
+the quickest model to make. The heads are ordinary ones, so the model folder is used like any other.
 
-    features   pairing(u, v), N×F, each column in units of its spread over the training pairs
+    features   pairing(u, v), N×F, each column divided by its standard deviation over the training pairs
     scalar     min Σ (w·x + b − y)² + λN|w|²
     classes    min Σ cross-entropy + λN|w|²/2
-    λ          per objective, the best on dev of STRENGTHS
+    λ          the one of STRENGTHS that is best on dev, per objective
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def fit_exact(
     resume: bool = False,
     emit: Callable[[FitEvent], None] = lambda event: None,
 ) -> FitReport:
-    """Solve every head for every strength, keep per objective the strength that dev likes best."""
+    """Solve every head for every strength, and keep for each objective the strength that is best on dev."""
     with saying_why(run):
         make_folder(run)
     if resume and (done := finished_report(model, run)):
@@ -86,12 +86,12 @@ def fit_exact(
 
 
 def check_solvable(objective: Objective) -> None:
-    """Refuse a head that has no exact solution, with the ones that have."""
+    """Raise an error for a head that has no exact solution; it names the heads that have one."""
     if (objective.head, objective.loss) not in SOLVED or objective.layers.hidden:
         known = ", ".join(f"{head} + {loss}" for head, loss in sorted(SOLVED))
         raise UsageError(
-            f"relation {objective.relation.name!r}: optimiser 'exact' solves {known} without hidden layers, "
-            f"not {objective.head} + {objective.loss}"
+            f"relation {objective.relation.name!r} has {objective.head} + {objective.loss}, but optimiser "
+            f"'exact' solves only {known}, without hidden layers. Choose one of them, or another optimiser."
         )
 
 

@@ -1,8 +1,8 @@
-"""Kinds `parallel` and `refine`: cached vectors, small layers that learn, an encoder that never moves.
+"""Stage kinds `parallel` and `refine`: small layers are trained on cached vectors of a frozen encoder.
 
     texts → cache → e → layers trained so far → this stage's layers → cosine
 
-A finished `Frozen` is the encoder with its layers folded into stock modules (`adapters.fold`).
+`Frozen.finished()` is the encoder with its layers folded into stock modules (`adapters.fold`).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _SMALL_SHARE = 0.01
 
 
 class Frozen:
-    """A frozen encoder, the layers trained after it, and what the last stage says about answers."""
+    """A frozen encoder, the layers trained after it, and the objective of the last stage."""
 
     def __init__(
         self,
@@ -101,16 +101,16 @@ class Frozen:
 
     @cached_property
     def cache(self) -> EmbeddingCache:
-        """The encoder's vectors on disk, found by its fingerprint."""
+        """The cache on disk that holds the encoder's vectors; its key is the encoder's fingerprint."""
         return self._open_cache()
 
     @cached_property
     def encoder(self) -> SentenceTransformer:
-        """The encoder itself; while all vectors are in the cache nobody needs it."""
+        """The encoder itself; it is opened only if a vector is not in the cache."""
         return self._open()
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        """The encoder's own vectors, from the cache; what is not there is encoded first."""
+        """The encoder's own vectors from the cache; missing ones are encoded first."""
         done = 0
 
         def advance(count: int) -> None:
@@ -138,7 +138,7 @@ class Frozen:
         return with_layers(self.encoder, fold(self.layers)) if self.layers else self.encoder
 
     def part(self) -> FrozenPart:
-        """What a model remembers of this."""
+        """The parts that a model keeps of this."""
         tensors = {} if self.split is None else language_parts(self.split)
         before = self.split.prelayer if self.split is not None else None
         return FrozenPart(
@@ -151,7 +151,7 @@ class Frozen:
 
 
 class RatedDev:
-    """Dev pairs as rows of cached vectors: a metric of the cosine per set, and their mean as `rated`."""
+    """Dev pairs as rows of cached vectors; gives the cosine's metric on each set and their mean, `rated`."""
 
     def __init__(self, frozen: Frozen, sets: Sequence[DevSet], metric: str) -> None:
         self._frozen, self._measured = frozen, Measured(frozen.relation, metric)
@@ -168,7 +168,7 @@ class RatedDev:
         return bool(self._sets)
 
     def __call__(self, layers: Sequence[nn.Module]) -> dict[str, float]:
-        """Numbers on dev for vectors after these layers."""
+        """The dev numbers of the vectors after these layers."""
         after = self._frozen.through(self._vectors, layers)
         after = after / np.maximum(np.linalg.norm(after, axis=1, keepdims=True), 1e-12)
         cosines = (after[self._a] * after[self._b]).sum(axis=1).astype(np.float64)
@@ -177,12 +177,12 @@ class RatedDev:
 
 
 class VectorRunner(Runner[V]):
-    """What both kinds over a frozen encoder share: where they start, and what they hand on."""
+    """What both kinds over a frozen encoder share: how they start and what they hand to the next stage."""
 
     moves_encoder: ClassVar[bool] = False
 
     def verify(self, job: Job[V], data: StageData, encoder: Callable[[], SentenceTransformer]) -> None:
-        """The encoder is not needed while its vectors lie in the cache."""
+        """Nothing to check: the encoder is not needed while its vectors are in the cache."""
 
     def start(self, job: Job[V], data: StageData, former: Carried) -> Carried:
         """The frozen encoder and the layers that were trained so far."""
@@ -218,26 +218,27 @@ class VectorRunner(Runner[V]):
         return unpack_rated(job, kept, texts)
 
     def compared(self, job: Job[V], data: StageData) -> list[Measured]:
-        """Its relation, by the metric that its dev pairs are looked at with."""
+        """The stage's relation, by the metric of its dev pairs."""
         return [Measured(one, job.stage.select_metric) for one in job.relations.values()]
 
     def untrained(self, job: Job[V], data: StageData, former: Carried) -> nn.Module:
-        """The encoder as it is, on the relation's scale."""
+        """The raw encoder, whose cosine is put on the relation's scale."""
         frozen = _begin(job, former.encoder)
         return settled_model(frozen, data.dev, precision=job.context.precision)
 
 
 class ParallelRunner(VectorRunner[ParallelStage]):
-    """Stage 1 of the multilingual method: meaning split from language on translations."""
+    """Stage 1 of the multilingual method: separate meaning from language on translations."""
 
     def read(self, job: Job[ParallelStage], shared: Shared) -> StageData:
-        """Translations, and rated pairs to look at."""
+        """Read translations, and rated dev pairs."""
         stage = job.stage
         notes: list[str] = []
         parallel = _translations(job, shared, notes)
         if not parallel:
             raise DataError(
-                f"stage {job.number}: no parallel text is left; hold_out covers every pair of languages"
+                f"stage {job.number} has no parallel text left, because hold_out covers every language pair. "
+                "Hold out fewer languages or add parallel text."
             )
         leaks = LeakFilter.of(stage, job.context.data_dir)
         rows, dev = read_rated(job, RatedSpec((), stage.dev, leaks, 0.0, parallel=parallel), notes)
@@ -248,18 +249,19 @@ class ParallelRunner(VectorRunner[ParallelStage]):
         _check_dev(job, data)
         stage, parallel = job.stage, data.rows.parallel
         codes = sorted({code for text in parallel for code in (text.language_a, text.language_b)})
-        held = f", rated dev {data.dev_sizes()}" if data.dev else ""
+        held = f" and rated pairs of {data.dev_sizes()}" if data.dev else ""
         return Plan(
-            f"{_count_translations(parallel)} in {counted(len(codes), 'language')} ({' '.join(codes)}), "
-            f"{stage.dev_share:.0%} of them dev{held}",
-            f"splits meaning from language ({stage.form} form), batch {stage.batch_size}, {_course(job)}",
+            f"{_count_translations(parallel)} in {counted(len(codes), 'language')} ({', '.join(codes)}); "
+            f"dev set: {stage.dev_share:.0%} of them{held}",
+            f"separates meaning from language ({stage.form} form), batch size {stage.batch_size}, "
+            f"{_course(job)}",
             notes=data.notes,
         )
 
     def learn(
         self, job: Job[ParallelStage], data: StageData, frozen: Frozen, options: dict[str, Any]
     ) -> FitReport:
-        """Split meaning from language; what stays is the way from e to m."""
+        """Separate meaning from language; only the layers that lead from e to m are kept."""
         stage, seed = job.stage, job.recipe.seed
         vectors, languages = parallel_vectors(frozen, data.rows.parallel, frozen.layers)
         with by_seed(job):
@@ -301,7 +303,7 @@ class RefineRunner(VectorRunner[RefineStage]):
     """Stage 2 of the multilingual method: two more layers, learnt from rated pairs."""
 
     def read(self, job: Job[RefineStage], shared: Shared) -> StageData:
-        """Rated pairs, and translations that go on finding each other."""
+        """Read rated pairs, and translations that are kept aligned during training."""
         stage = job.stage
         notes: list[str] = []
         parallel = _translations(job, shared, notes)
@@ -311,20 +313,20 @@ class RefineRunner(VectorRunner[RefineStage]):
         return rated_data(job, rows, dev, notes)
 
     def plan(self, job: Job[RefineStage], data: StageData, carried: Carried) -> Plan:
-        """Rated pairs, translations beside them, epochs."""
+        """Rated pairs, translations, epochs."""
         _check_dev(job, data)
         stage, rows = job.stage, data.rows
-        beside = f", beside {_count_translations(rows.parallel)}" if rows.parallel else ""
+        beside = f" and {_count_translations(rows.parallel)}" if rows.parallel else ""
         return Plan(
-            f"{counted(len(rows.train), 'rated pair')}{beside}, dev {data.dev_sizes()}",
-            f"refines meaning by {stage.loss}, batch {stage.batch_size}, {_course(job)}",
+            f"{counted(len(rows.train), 'rated pair')}{beside}; dev set: {data.dev_sizes()}",
+            f"refines meaning with the {stage.loss} loss, batch size {stage.batch_size}, {_course(job)}",
             notes=data.notes,
         )
 
     def learn(
         self, job: Job[RefineStage], data: StageData, frozen: Frozen, options: dict[str, Any]
     ) -> FitReport:
-        """Learn ratings by the cosine after the new layers."""
+        """Train the new layers so that the cosine after them follows the ratings."""
         stage, seed, rows = job.stage, job.recipe.seed, data.rows
         [relation] = job.relations.values()
         # Its ratings lie on its own scale, whatever the stage before it was rated on.
@@ -367,7 +369,7 @@ class RefineRunner(VectorRunner[RefineStage]):
 
 
 def _begin(job: Job[Any], open_encoder: Callable[[], SentenceTransformer]) -> Frozen:
-    """The frozen encoder that the first stages learn on; weights are not read where its files are known."""
+    """The frozen encoder of the first stages; its weights are not read if its files are already known."""
     spec, precision = job.recipe.encoder, job.context.precision
     [relation] = job.relations.values()
 
@@ -389,7 +391,7 @@ def _begin(job: Job[Any], open_encoder: Callable[[], SentenceTransformer]) -> Fr
 
 
 def settled_model(frozen: Frozen, dev: Sequence[DevSet], *, precision: str) -> PairModel:
-    """The model of a recipe whose encoder never moved: it answers by the cosine."""
+    """The finished model of a recipe whose encoder stays frozen: it answers by the cosine."""
     model = PairModel(frozen.finished(), [frozen.objective])
     model.frozen = frozen.part()
     head = model.heads[frozen.objective.head_key]
@@ -408,7 +410,7 @@ def _translations(job: Job[Any], shared: Shared, notes: list[str]) -> list[Paral
 
 
 def _check_dev(job: Job[Any], data: StageData) -> None:
-    """Refuse dev pairs that tell no model from another, before anything is encoded."""
+    """Raise an error if the dev pairs cannot tell models apart, before anything is encoded."""
     if data.dev:
         check_dev(data.dev, [Measured(one, job.stage.select_metric) for one in job.relations.values()])
 
@@ -420,14 +422,15 @@ def _count_translations(parallel: Sequence[ParallelText]) -> str:
 def _course(job: Job[Any]) -> str:
     stage = job.stage
     return (
-        f"at most {counted(stage.epochs, 'epoch')}, Adam at {stage.learning_rate:g}, seed {job.recipe.seed}"
+        f"at most {counted(stage.epochs, 'epoch')}, Adam with learning rate {stage.learning_rate:g}, "
+        f"seed {job.recipe.seed}"
     )
 
 
 def parallel_vectors(
     frozen: Frozen, texts: Sequence[ParallelText], layers: Sequence[nn.Module]
 ) -> tuple[ParallelVectors, tuple[str, ...]]:
-    """Translations as rows of the vectors of their distinct texts, and the languages by number."""
+    """Translations as row numbers into the vectors of their distinct texts, and the languages' names."""
     languages = tuple(sorted({code for text in texts for code in (text.language_a, text.language_b)}))
     distinct = list(dict.fromkeys(line for text in texts for side in (text.a, text.b) for line in side))
     place = {line: row for row, line in enumerate(distinct)}
@@ -456,7 +459,7 @@ def language_means(data: ParallelVectors) -> Vectors:
 
 
 def rated_vectors(frozen: Frozen, data: RatedRows, layers: Sequence[nn.Module]) -> RatedVectors:
-    """Rated pairs as rows of the vectors of their distinct texts, after layers that stay as they are."""
+    """Rated pairs as row numbers into the vectors of their distinct texts after unchanged layers."""
     kept = [row for row, r in enumerate(data.train) if r.values.get(frozen.relation.name) is not None]
     a, b, gold = _rated_rows(data.train, frozen.relation)
     distinct = list(dict.fromkeys((*a, *b)))
@@ -505,6 +508,6 @@ def _warn_of_reconstruction(loss: SplitLoss, report: FitReport, tell: Callable[[
     share = loss.share(last, "reconstruction")
     if loss.weights["reconstruction"] and share < _SMALL_SHARE:
         tell(
-            f"  reconstruction is {100 * share:.2f} % of the loss and holds nothing in place; "
-            'reconstruction = "sum" or "cosine" would'
+            f"  reconstruction is only {100 * share:.2f} % of the loss, so it constrains nothing. Set "
+            'reconstruction = "sum" or "cosine" to give it weight.'
         )

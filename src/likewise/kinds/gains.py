@@ -1,9 +1,10 @@
-"""What training brought: the encoder before and the model after, on the same dev pairs, with an interval.
+"""Compare the model with the baseline before training, on the same dev rows and with a confidence interval.
 
-Before training the cosine answers a relation of numbers. Labels are answered by the best single label, or,
-where labels are texts, by the closest of them. The dev rows also chose the step that was kept and the source
-that answers. The difference is therefore somewhat too large, and its interval is widened (Bonferroni) so that
-it holds for whichever candidate was chosen. Only a test set measures the difference itself without bias.
+The baseline of a numeric relation is the encoder's cosine. The baseline of labels is the best single label,
+or the closest label text of a label model, whichever is better. The dev rows also chose the step that was
+kept and the source of the answers. The difference is therefore somewhat too large, and its interval is
+widened (Bonferroni) so that it holds for whichever candidate was chosen. Only a test set measures the
+difference itself without bias.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class BeforeAfter:
-    """One relation before and after training; `found` is None where the metric has no value, and says why.
+    """One relation before and after training.
 
-    `choices` is the number of candidates that the same dev rows chose among.
+    Where they cannot be compared, `found` is None and `reason` says why. `choices` is the number of
+    candidates that the same dev rows chose among.
     """
 
     relation: str
@@ -41,28 +43,29 @@ class BeforeAfter:
     choices: int = 1
 
     def sentence(self) -> str:
-        """What training brought, in words."""
+        """The comparison in words."""
         if self.found is None:
-            return f"{self.relation}: training could not be compared with {self.baseline}: {self.reason}"
+            return f"{self.relation}: the model could not be compared with {self.baseline}: {self.reason}"
         one, metric = self.found, get_metric(self.found.metric)
         digits = 2 if metric.scale == 100 else 4
         before, after = (f"{metric.scale * value:.{digits}f}" for value in (one.b, one.a))
-        text = f"{self.relation}, {metric.unit} on {counted(one.rows, 'dev row')}: {self.baseline} {before}, "
-        text += f"the model {after}, difference {metric.scale * (one.a - one.b):+.{digits}f}"
+        text = f"{self.relation}: {metric.unit} on {counted(one.rows, 'dev row')} is {before} for "
+        text += f"{self.baseline} and {after} for the model. "
+        text += f"The difference is {metric.scale * (one.a - one.b):+.{digits}f}"
         if one.interval is not None:
             low, high = (f"{metric.scale * end:+.{digits}f}" for end in (one.interval.low, one.interval.high))
             chosen = f", widened for the choice among {self.choices} candidates" if self.choices > 1 else ""
-            text += f" ({100 * LEVEL:g} % interval {low} to {high}{chosen})"
-        return f"{text}: {self.verdict}"
+            text += f" ({100 * LEVEL:g} % confidence interval {low} to {high}{chosen})"
+        return f"{text}. Verdict: {self.verdict}."
 
     @property
     def verdict(self) -> str:
-        """Better, no measurable difference, or worse."""
+        """The verdict in words: better, no measurable difference, worse, or why there is none."""
         if self.found is None:
             return "not compared"
         if self.kept_start:
-            kept = "no step was better, so the model is kept as it was before this training"
-            return f"{self._compared}: {kept}" if self.found.difference else kept
+            kept = "no evaluation step was better than the starting model, so the starting model was kept"
+            return f"{self._compared}; {kept}" if self.found.difference else kept
         return self._compared
 
     @property
@@ -72,7 +75,7 @@ class BeforeAfter:
         if found is None:
             return "not compared"
         if found.verdict == "cannot tell":
-            return f"cannot tell, {found.reason}"
+            return f"cannot tell ({found.reason})"
         return {"no difference shown": "no measurable difference"}.get(found.verdict, found.verdict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,7 +93,7 @@ class BeforeAfter:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What there was before training said of the dev rows: relation → the baseline's name and its answers."""
+    """The baselines' answers to the dev rows; `said` maps a relation to its baseline's name and answers."""
 
     sets: Sequence[DevSet]
     measured: Sequence[Measured]
@@ -98,7 +101,7 @@ class Before:
 
     @classmethod
     def of(cls, sets: Sequence[DevSet], measured: Sequence[Measured], untrained: Answering | None) -> Before:
-        """Ask the untrained model; labels that it cannot say are answered by the best single one."""
+        """Take the better of the untrained model and, for labels, the best single label."""
         rows = [record for entry in sets for record in entry.records]
         said = {}
         for one in measured:
@@ -109,7 +112,7 @@ class Before:
         return cls(sets, measured, said)
 
     def gains(self, trained: Answering, *, kept_start: bool, looks: int = 1) -> list[BeforeAfter]:
-        """Compare the trained model with it, relation by relation; dev chose among the models of `looks`."""
+        """Compare the trained model with the baselines; `looks` says among how many models dev chose."""
         return [
             self._gain(one, trained, kept_start, looks * _candidates(one, trained))
             for one in self.measured
@@ -121,7 +124,7 @@ class Before:
         baseline, before = self.said[name]
         parts = measured_parts(one, self.sets)
         if not parts:
-            reason = "the dev rows have too few ratings of it, or all of them are the same"
+            reason = "the dev rows have too few ratings of it, or all its ratings are the same"
             return BeforeAfter(name, baseline, None, kept_start, reason)
         rows = [record for entry in self.sets for record in entry.records]
         places = [place for part in parts for place in part.places]
@@ -149,7 +152,7 @@ class Before:
 def before_training(
     data: StageData, measured: Sequence[Measured], untrained: Callable[[], Answering | None]
 ) -> Before:
-    """What a stage's dev rows look like to what there was before the first step."""
+    """The baselines' answers to a stage's dev rows, before the first step."""
     sets = [
         entry
         for entry in data.dev
@@ -168,7 +171,7 @@ def _untrained(one: Measured, rows: Sequence[Record], model: Answering | None) -
         return None
     found = _said(one, model, rows)
     if isinstance(found, list):
-        return "the closest label without training", found
+        return "the closest label text before training", found
     return "the encoder's cosine before training", found
 
 
@@ -198,7 +201,7 @@ def _constant(one: Measured, rows: Sequence[Record]) -> tuple[str, _Said] | None
         return None
     answers = [[label] * len(rows) for label in one.relation.labels]
     best = max(answers, key=lambda said: _value(one, rows, said))
-    return f"always {best[0]!r}", best
+    return f"always answering {best[0]!r}", best
 
 
 def _value(one: Measured, rows: Sequence[Record], said: _Said) -> float:

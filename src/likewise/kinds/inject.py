@@ -1,6 +1,8 @@
-"""Kind `inject`: paraphrases → spans and links → pieces → phrases taught → held-out accuracy.
+"""Stage kind `inject`, phrase injection: train an encoder on phrase alignments of paraphrases.
 
-Links are kept on disk beside vectors: another run over the same pairs and aligner reads them.
+    paraphrases → phrases and links → tokens → training → accuracy on held-out pairs
+
+Links are cached on disk beside vectors. Another run with the same pairs and aligner reads them from there.
 """
 
 from __future__ import annotations
@@ -53,10 +55,10 @@ _LINKS = FileCache("alignments", ".jsonl.gz")
 
 
 class InjectRunner(Runner[InjectStage]):
-    """The one stage of a recipe that teaches phrases."""
+    """Runs the single stage of a phrase injection recipe."""
 
     def read(self, job: Job[InjectStage], shared: Shared) -> StageData:
-        """Paraphrases without those that have a side in an evaluation set."""
+        """Read paraphrases and drop those that have a side in an evaluation set."""
         stage, context = job.stage, job.context
         leaks = SideFilter.of(stage, context.data_dir)
         found: list[LinkedPair] = []
@@ -73,7 +75,7 @@ class InjectRunner(Runner[InjectStage]):
             )
             found += leaks.paraphrases(spec.source, pairs, notes)
         if not found:
-            raise DataError("no paraphrase is left: check the files and the leak filter's report")
+            raise DataError("no paraphrases are left. Check the files and what the leak filter dropped.")
         texts = [(one.text_a, one.text_b) for one in found]
         prints = {"train": records_print([]), "paraphrases": texts_print(texts)}
         if not all(pair.aligned for pair in found):
@@ -81,7 +83,7 @@ class InjectRunner(Runner[InjectStage]):
         return StageData(tuple(found), (), notes, prints, lambda: _texts(found))
 
     def start(self, job: Job[InjectStage], data: StageData, former: Carried) -> Carried:
-        """The encoder with the heads it is taught by; too few pairs are refused before any is aligned."""
+        """The encoder with its injection heads; raises an error for too few pairs before any is aligned."""
         stage, count = job.stage, len(data.rows)
         _enough(round(count * stage.held_out), count, stage.held_out)
         with by_seed(job):
@@ -96,24 +98,25 @@ class InjectRunner(Runner[InjectStage]):
         return Carried(stage.gives, lambda: model.encoder, lambda: model)
 
     def plan(self, job: Job[InjectStage], data: StageData, carried: Carried) -> Plan:
-        """Paraphrases, what is taught, about how many steps."""
+        """Paraphrases, what is learnt, and the approximate number of steps."""
         stage, pairs = job.stage, data.rows
         linked = sum(bool(pair.links) for pair in pairs)
-        form = "two towers" if stage.two_tower else "jointly encoded"
+        form = "each text read alone (two towers)" if stage.two_tower else "both texts read as one input"
+        learns = "sentences and phrases" if stage.learns == "both" else stage.learns
         shown = len(pairs) * (1 - stage.held_out) * (2 if _model(carried).draws_random else 1)
         an_epoch = math.ceil(shown / stage.batch_size / stage.accumulation)
         steps = stage.max_steps or math.ceil(an_epoch * stage.epochs)
         return Plan(
             f"{counted(len(pairs), 'paraphrase')}, {linked:,} of them with links",
-            f"teaches {stage.learns} by {stage.features} features, {form}; "
-            f"{stage.dev_share:.0%} dev, {stage.test_share:.0%} measured at the end",
-            f"at most {counted(steps, 'step')}, about {an_epoch:,} an epoch, batch {stage.batch_size}, "
-            f"{stage.optimiser} at {stage.learning_rate:g}",
+            f"learns {learns} from {stage.features} features, {form}; "
+            f"dev set: {stage.dev_share:.0%} of the pairs, test set: {stage.test_share:.0%}",
+            f"at most {counted(steps, 'step')} (about {an_epoch:,} per epoch), "
+            f"batch size {stage.batch_size}, {stage.optimiser} with learning rate {stage.learning_rate:g}",
             data.notes,
         )
 
     def fit(self, job: Job[InjectStage], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
-        """Align what has no links, teach, measure on pairs that were held out."""
+        """Align the pairs that have no links, train, and measure accuracy on held-out pairs."""
         from likewise.training.fit import fit
 
         stage, context, model = job.stage, job.context, _model(carried)
@@ -136,7 +139,7 @@ class InjectRunner(Runner[InjectStage]):
         measured = accuracy(rows["test"]) if rows["test"] else {}
         held_out = {name: value for name, value in measured.items() if name != "score"}
         for name, value in held_out.items():
-            context.tell(f"  held out, {name}: {100 * value:.1f} % right")
+            context.tell(f"  held-out accuracy, {name}: {100 * value:.1f} %")
         counts = {name: len(part) for name, part in rows.items()}
         by = sorted({pair.by for pair in pairs if pair.by})
         return stage_report(job, report, data, held_out=held_out, pairs_of=counts, aligned_by=by)
@@ -155,7 +158,7 @@ def _texts(pairs: Sequence[LinkedPair]) -> Iterator[str]:
 def _rows(
     job: Job[InjectStage], pairs: Sequence[LinkedPair], joiner: Joiner, longest: int
 ) -> dict[str, PhraseRows]:
-    """Train, dev and test as pieces; no text stands in two of them, unless all hang together."""
+    """Train, dev and test sets as tokens; no text is in two of them unless shared texts connect all pairs."""
     stage, tell = job.stage, job.context.tell
     parts = _split(pairs, stage, job.recipe.seed, tell)
     rows, dropped = {}, 0
@@ -165,16 +168,15 @@ def _rows(
         dropped += len(pieces) - len(short)
         rows[name] = PhraseRows(short, job.recipe.seed, stage.negatives)
     if dropped:
-        tell(f"  {counted(dropped, 'pair')} of more than {longest} pieces left out")
+        tell(f"  left out {counted(dropped, 'pair')} of more than {longest} tokens")
     links = sum(len(pair.links) for pair in rows["train"].pairs)
-    tell(f"  {counted(len(rows['train']), 'training pair')} with {counted(links, 'link')} of phrases")
+    tell(f"  {counted(len(rows['train']), 'training pair')} with {counted(links, 'phrase link')}")
     if not all(rows[name].pairs for name in ("train", "dev")):
-        remedy = (
-            "choose an encoder that reads more" if longest < stage.max_length else "raise stage.0.max_length"
-        )
-        raise DataError(f"too few pairs have {longest} pieces or fewer: {remedy}")
+        capped = longest < stage.max_length
+        remedy = "Choose an encoder that reads longer inputs." if capped else "Raise stage.0.max_length."
+        raise DataError(f"too few pairs have {longest} tokens or fewer. {remedy}")
     if stage.learns != "sentences" and not links:
-        raise DataError("no pair has a link: there are no phrases to teach; check spans and aligner")
+        raise DataError("no pair has a phrase link, so no phrases can be learnt. Check phraser and aligner.")
     return rows
 
 
@@ -186,7 +188,10 @@ def _split(
     held, apart = split_rows(records, stage.held_out, seed)
     _enough(len(held), len(pairs), stage.held_out)
     if not apart:
-        tell("  dev was split off at random: the pairs hang together through shared texts")
+        tell(
+            "  the dev set was split off at random: shared texts connect the pairs, so it may share texts "
+            "with the training pairs"
+        )
     rows = sorted(held)
     share = stage.test_share / stage.held_out
     test = split_rows([records[row] for row in rows], share, seed)[0] if share else set()
@@ -198,20 +203,22 @@ def _split(
 
 
 def _aligner_print(name: str) -> str:
-    """What the files of the aligning encoder hold; of one on the hub only the recipe knows the name."""
+    """A hash of the aligning encoder's files; an encoder on the hub is known by its name in the recipe."""
     return content_key(start_digests(Path(resolve(name))), length=16)
 
 
 def _enough(held: int, pairs: int, share: float) -> None:
-    """Refuse to select by a handful of pairs."""
+    """Raise an error if the held-out pairs are too few to select by."""
     if held < FEWEST_TO_SPLIT:
-        found = f"{pairs} paraphrases leave {held} to hold out, fewer than {FEWEST_TO_SPLIT}"
         needed = math.ceil(FEWEST_TO_SPLIT / share)
-        raise DataError(f"{found}; give {needed}, or raise stage.0.dev_share and stage.0.test_share")
+        raise DataError(
+            f"{pairs} paraphrases leave only {held} for the dev and test sets, but {FEWEST_TO_SPLIT} are "
+            f"needed. Use at least {needed} paraphrases, or raise stage.0.dev_share and stage.0.test_share."
+        )
 
 
 def _linked(stage: InjectStage, pairs: Sequence[LinkedPair], context: RunContext) -> Sequence[LinkedPair]:
-    """The pairs with their links: as they came, as they were kept, or aligned now."""
+    """The pairs with their links: as they were read, from the cache, or aligned now."""
     if all(pair.aligned for pair in pairs):
         return pairs
     from likewise.phrases.aligner import Aligner
@@ -225,7 +232,7 @@ def _linked(stage: InjectStage, pairs: Sequence[LinkedPair], context: RunContext
     if kept is not None:
         return kept
     by = f"likewise {versions()['likewise']}, {stage.aligner}"
-    context.tell(f"  aligning {len(pairs):,} pairs by {stage.aligner}, spans by {spans.name}")
+    context.tell(f"  aligning {len(pairs):,} pairs with {stage.aligner}; {spans.name} finds the phrases")
     done = 0
 
     def progress(count: int) -> None:
@@ -239,17 +246,17 @@ def _linked(stage: InjectStage, pairs: Sequence[LinkedPair], context: RunContext
 
 
 def _kept_links(key: str, count: int, context: RunContext) -> list[LinkedPair] | None:
-    """Links that were found before; None if there are none, or if their file is damaged."""
+    """Links from the cache; None if there are none, or if their file is damaged."""
     file = _LINKS.find(key)
     if file is None:
         return None
     try:
         found = list(read_links(file))
     except (DataError, OSError, EOFError) as error:
-        context.tell(f"  {file} cannot be read ({error}): the pairs are aligned again")
+        context.tell(f"  {file} cannot be read ({error}), so the pairs are aligned again")
         return None
     if len(found) != count:
-        context.tell(f"  {file} holds {len(found):,} of {count:,} pairs: they are aligned again")
+        context.tell(f"  {file} holds only {len(found):,} of {count:,} pairs, so they are aligned again")
         return None
     return found
 

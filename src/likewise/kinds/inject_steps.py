@@ -1,10 +1,10 @@
-"""Paraphrases to steps: their phrases, and phrases that are none, drawn anew each epoch.
+"""Make training steps from paraphrases: their linked phrases and negatives, drawn anew in each epoch.
 
-    a pair itself       every link is a paraphrase; beside it the same phrase of the first text with another
-                        phrase of the second (in-paraphrase)
-    with another text   every phrase of the first text beside a phrase of a text that says something else
+    the pair itself     every link is a paraphrase; the same phrase of the first text with another phrase of
+                        the second is a negative (in-paraphrase)
+    with another text   every phrase of the first text with a phrase of a text that says something else
 
-What is drawn depends on (seed, epoch, pair) alone, so a resumed run draws the same.
+The draw depends only on (seed, epoch, pair), so a resumed run draws the same.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DEV_EPOCH = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Two texts and phrase pairs of theirs: numbers of phrases, k×2, and the class of each."""
+    """Two texts and pairs of their phrases: the phrases' numbers, k×2, and the class of each pair."""
 
     a: PieceText
     b: PieceText
@@ -48,7 +48,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class PhraseRows:
-    """The pairs of a run as pieces, and how negatives are drawn for them."""
+    """The pairs of a run as tokens, and how negatives are drawn for them."""
 
     pairs: Sequence[PiecePair]
     seed: int
@@ -58,7 +58,7 @@ class PhraseRows:
         return len(self.pairs)
 
     def draw(self, item: PhraseItem) -> Drawn:
-        """One example: a pair with its phrases, or its first text with another pair's second."""
+        """One example: a pair with its phrases, or its first text with the second text of another pair."""
         epoch, row, random, _ = item
         rng = np.random.default_rng([self.seed, epoch, row, int(random)])
         pair = self.pairs[row]
@@ -69,13 +69,16 @@ class PhraseRows:
         return Drawn(pair.a, pair.b, np.concatenate([pair.links, within]), labels, paraphrase=True)
 
     def _other(self, row: int, rng: np.random.Generator) -> PiecePair:
-        """Another pair; one of the same first text, which would be a paraphrase, is not taken."""
+        """Another pair that does not share a text; otherwise the drawn pair might be a paraphrase."""
         mine = {self.pairs[row].a.text, self.pairs[row].b.text}
         for _ in range(100):
             other = self.pairs[int(rng.integers(len(self.pairs)))]
             if not {other.a.text, other.b.text} & mine:
                 return other
-        raise DataError("every pair shares a text with every other: there is no random pair to draw")
+        raise DataError(
+            "every pair shares a text with every other pair, so no random pair can be drawn. "
+            "Add pairs of other texts."
+        )
 
 
 def _beside(a: PieceText, b: PieceText, rng: np.random.Generator) -> Drawn:
@@ -86,9 +89,10 @@ def _beside(a: PieceText, b: PieceText, rng: np.random.Generator) -> Drawn:
 
 
 def draw_within(pair: PiecePair, rng: np.random.Generator, *, near: bool = False) -> NDArray[np.int64]:
-    """For every link its first phrase with a phrase of the second text that it is not linked with.
+    """For every link, draw a phrase of the second text that is not linked with the link's first phrase.
 
-    `near` draws among those that overlap the right one, where there are any: its parts and what holds it.
+    With `near`, it is drawn from the phrases that overlap the linked one (its parts and the phrases that
+    contain it), if there are any.
     """
     found = []
     linked: dict[int, set[int]] = {}
@@ -107,20 +111,20 @@ def draw_within(pair: PiecePair, rng: np.random.Generator, *, near: bool = False
 
 
 def fitting(pairs: Sequence[PiecePair], joiner: Joiner, max_length: int) -> list[PiecePair]:
-    """The pairs that are short enough: cutting one would cut phrases off."""
+    """The pairs that are short enough to be read whole, so that no phrase is cut off."""
     return [p for p in pairs if len(p.a.ids) + len(p.b.ids) + joiner.markers <= max_length]
 
 
 @dataclass(frozen=True, slots=True)
 class PhraseSteps:
-    """The steps of an epoch: every pair, and once more with another text unless none are wanted."""
+    """The steps of an epoch: every pair once, and once more with another text if random pairs are wanted."""
 
     pairs: Sequence[PiecePair]
     settings: FitSettings
     random: bool
 
     def count(self) -> int:
-        """Steps an epoch."""
+        """The number of steps in an epoch."""
         return len(self._batches(0))
 
     def _batches(self, epoch: int) -> list[list[int]]:
@@ -135,7 +139,7 @@ class PhraseSteps:
 
 
 def idle_phrases(items: Sequence[PhraseItem]) -> list[PhraseItem]:
-    """What an idle process computes: an example that weighs nothing."""
+    """The example that an idle process computes; it has no weight."""
     return [(*items[0][:3], True)]
 
 
@@ -154,7 +158,7 @@ def phrase_batches(model: InjectionModel, rows: PhraseRows, settings: FitSetting
 
 
 class PhraseCollate:
-    """Examples → InjectionModel.forward's arguments."""
+    """Turn examples into the arguments of InjectionModel.forward."""
 
     def __init__(
         self, rows: PhraseRows, joiner: Joiner, model: InjectionModel, anchors: Anchors | None = None
@@ -189,7 +193,7 @@ class PhraseCollate:
         return {**batch, "anchors": self._anchors.take(texts)}
 
     def _inputs(self, drawn: Sequence[Drawn]) -> tuple[list[Joined], dict[str, list[tuple[int, int]]]]:
-        """The inputs of a batch, and for each example the input and the piece where either text starts."""
+        """The inputs of a batch, and for each example the input and the token at which each text starts."""
         if not self._two_tower:
             inputs = [self._joiner.join(one.a.ids, one.b.ids) for one in drawn]
             sides = {
@@ -202,7 +206,7 @@ class PhraseCollate:
         return inputs, {"a": starts[: len(drawn)], "b": starts[len(drawn) :]}
 
     def _fit(self, drawn: Drawn) -> Drawn:
-        """Two texts that were drawn together may be too long together: the second is cut, and its phrases."""
+        """Cut the second text and drop its cut phrases if both texts together are too long."""
         room = self._max_length - self._joiner.markers - len(drawn.a.ids)
         if self._two_tower or len(drawn.b.ids) <= room:
             return drawn
@@ -223,9 +227,9 @@ def _unroll(runs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
 def phrase_accuracy(
     model: InjectionModel, rows: PhraseRows, joiner: Joiner, *, batch_size: int = 100, precision: str = "fp32"
 ) -> dict[str, float]:
-    """Shares of right answers on held-out pairs, with negatives that are always the same draw.
+    """Accuracy on held-out pairs, with the same draw of negatives in every call.
 
-    `score` is the phrases' accuracy, or the sentences' where no phrases are learnt.
+    `score` is the accuracy on phrases, or on sentences if no phrases are learnt.
     """
     from likewise.encoders.sentence import autocast_settings
 

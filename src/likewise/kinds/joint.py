@@ -1,4 +1,4 @@
-"""Kind `joint`: a transformer that reads two texts as one input, or one, fine-tuned on one relation."""
+"""Stage kind `joint`: fine-tune a transformer, which reads one text or two as one input, on one relation."""
 
 from __future__ import annotations
 
@@ -52,25 +52,28 @@ if TYPE_CHECKING:
 
 
 class JointRunner(Runner[JointStage]):
-    """The one stage of a recipe that fine-tunes a transformer."""
+    """Runs the single stage of a recipe that fine-tunes a transformer."""
 
     def check(self, job: Job[JointStage]) -> None:
-        """Refuse a relation that a joint encoder cannot answer, and an encoder that is no transformer."""
+        """Raise an error for a relation or an encoder that this kind of stage cannot train."""
         for name, relation in job.relations.items():
             if relation.kind == "ordered":
                 remedy = 'use "graded" or "classes"'
-                raise RecipeError([Problem(f"relation.{name}.kind", "labels with an order", remedy)])
+                found = "a joint encoder cannot learn ordered labels"
+                raise RecipeError([Problem(f"relation.{name}.kind", found, remedy)])
         if job.recipe.encoder.kind != "pretrained":
-            found = f"kind {job.recipe.encoder.kind!r} is no transformer, which alone reads two texts as one"
-            raise RecipeError([Problem("encoder.kind", found, "name a checkpoint (encoder.name)")])
+            kind = job.recipe.encoder.kind
+            found = f"kind {kind!r} is not a transformer, so it cannot read two texts as one input"
+            remedy = 'set it to "pretrained" and name a checkpoint (encoder.name)'
+            raise RecipeError([Problem("encoder.kind", found, remedy)])
 
     def verify(
         self, job: Job[JointStage], data: StageData, encoder: Callable[[], SentenceTransformer]
     ) -> None:
-        """It reads its checkpoint itself, as a classifier."""
+        """Nothing to check: the stage opens its checkpoint itself, as a classifier."""
 
     def read(self, job: Job[JointStage], shared: Shared) -> StageData:
-        """Rated or labelled rows of the one relation, of one text or two."""
+        """Read the rated or labelled rows of the relation, with one text or two."""
         stage = job.stage.settled(job.recipe.relation)
         [relation] = job.relations
         context = job.context
@@ -93,7 +96,7 @@ class JointRunner(Runner[JointStage]):
         return rated_data(job, rows, dev, notes)
 
     def start(self, job: Job[JointStage], data: StageData, former: Carried) -> Carried:
-        """The checkpoint with a head for the relation; it reads as many texts as the rows hold."""
+        """The checkpoint with a head for the relation; it reads as many texts as a row holds."""
         [relation] = job.relations.values()
         texts = len(data.rows.train[0].texts)
         with by_seed(job):
@@ -109,23 +112,23 @@ class JointRunner(Runner[JointStage]):
         return Carried(job.stage.gives, lambda: model.encoder, lambda: model)
 
     def plan(self, job: Job[JointStage], data: StageData, carried: Carried) -> Plan:
-        """Rows, the relation, steps, and where inputs are cut."""
+        """Rows, the relation, steps, and the length at which inputs are cut."""
         model, rows, settings = _model(carried), data.rows, job.settings()
         measure = (lambda text: len(model.tokenizer(text)["input_ids"])) if settings.token_budget else len
         steps = _steps(model, row_lengths(rows.train, measure), settings, rows.weights)
-        form = "" if model.texts == 1 else " read as one input"
+        form = "" if model.texts == 1 else ", each read as one input"
         capped = model.max_length < job.stage.max_length
-        cut = [f"cut at {model.max_length} pieces, all that the encoder reads"] if capped else []
+        cut = [f"inputs are cut at {model.max_length} tokens, the encoder's maximum"] if capped else []
         return Plan(
             counted(len(rows.train), "text" if model.texts == 1 else "pair")
-            + f"{form}, dev {data.dev_sizes() or 'none'}",
+            + f"{form}; dev set: {data.dev_sizes()}",
             f"learns {model.relation.name} ({model.relation.scale})",
             course_of(job, steps.count()),
             [*cut, *data.notes],
         )
 
     def fit(self, job: Job[JointStage], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
-        """Fine-tune; then put the last layer on the relation's own scale."""
+        """Fine-tune, then put the last layer on the relation's own scale."""
         from likewise.training.fit import fit
 
         model, rows, options = _model(carried), data.rows, run_options(job, place)
@@ -144,11 +147,11 @@ class JointRunner(Runner[JointStage]):
         return stage_report(job, report, data)
 
     def compared(self, job: Job[JointStage], data: StageData) -> list[Measured]:
-        """Its one relation."""
+        """The stage's relation, by its own metric."""
         return [Measured(one, one.metric) for one in job.relations.values()]
 
     def untrained(self, job: Job[JointStage], data: StageData, former: Carried) -> nn.Module:
-        """The checkpoint as an encoder of texts, answering by the cosine: the head is not there yet."""
+        """The checkpoint as a text encoder that answers by its cosine; there is no head before training."""
         model = cosine_model(former.encoder(), list(job.relations.values()))
         measured = [one for one in self.compared(job, data) if one.relation in model.relations]
         let_dev_choose(Predictor(model, precision=job.context.precision), data.dev, measured)
@@ -172,17 +175,20 @@ def _holds_pairs(spec: DataSpec, context: RunContext) -> bool:
 
 
 def _only_rated(records: list[Record], relation: str, notes: list[str]) -> list[Record]:
-    """The rows that answer a relation, where it is the only one that is learnt."""
+    """The rows that rate the stage's only relation."""
     rated = [record for record in records if record.values.get(relation) is not None]
     if len(rated) < len(records):
-        notes.append(f"{counted(len(records) - len(rated), 'row')} without {relation} left out")
+        notes.append(f"left out {counted(len(records) - len(rated), 'row')} without a value for {relation}")
     return rated
 
 
 def _scorer(
     job: Job[JointStage], sets: Sequence[DevSet], relation: Relation
 ) -> Callable[[JointModel], dict[str, float]] | None:
-    """What looks at dev; rows that tell no model from another are refused where dev selects, else left."""
+    """A function that measures the model on dev; dev rows that cannot tell models apart are not measured.
+
+    They are an error if dev selects the model.
+    """
     rated = [replace(entry, records=_rated(entry.records, relation)) for entry in sets]
     useful = [one for one in rated if tells_models_apart(relation.metric, _values(one.records, relation))]
     if useful:
@@ -194,11 +200,11 @@ def _scorer(
         )
     if sets:
         names = ", ".join(entry.name for entry in sets)
-        found = f"too few values of {relation.name}, or all of them the same"
+        found = f"it has too few values of {relation.name}, or they are all the same"
         if job.stage.select:
-            remedy = "give more dev rows (stage.0.dev), or a larger stage.0.dev_share"
+            remedy = "add dev rows (stage.0.dev) or raise stage.0.dev_share"
             raise DataError([Problem(names, found, remedy)])
-        job.context.tell(f"  {names} is not measured: {found}")
+        job.context.tell(f"  not measured on {names}: {found}")
     return None
 
 
@@ -237,19 +243,20 @@ def joint_batches(
 def _check_rows(rated: Sequence[Record], model: JointModel) -> None:
     name = model.relation.name
     if not rated:
-        raise DataError([Problem(name, "no training row has a value for it", "name its column")])
+        found = "no training row has a value for this relation"
+        raise DataError([Problem(name, found, "name its column in the data entry (columns)")])
     if odd := next((r for r in rated if len(r.texts) != model.texts), None):
-        found = f"has {len(odd.texts)} text(s), the first row has {model.texts}"
-        raise DataError([Problem(odd.source, found, "train on pairs, or on single texts")])
+        found = f"this row has {counted(len(odd.texts), 'text')}, but the first row has {model.texts}"
+        raise DataError([Problem(odd.source, found, "train on pairs only or on single texts only")])
     values = {record.values[name] for record in rated}
     if len(rated) > 1 and len(values) == 1:
-        found = f"{name!r} is {values.pop()} in all {len(rated):,} training rows"
+        found = f"{name!r} is {values.pop()} in all {len(rated):,} training rows, so nothing can be learnt"
         raise DataError([Problem(rated[0].source, found, "check the column")])
 
 
 @dataclass(frozen=True, slots=True)
 class _JointCollate:
-    """Rows of a step → JointModel.forward's arguments."""
+    """Turn the rows of a step into the arguments of JointModel.forward."""
 
     model: JointModel
     inputs: Sequence[dict[str, list[int]]]

@@ -1,4 +1,4 @@
-"""Kind `labels`: tasks whose labels are texts, learnt by one model (`methods.label_embedding`)."""
+"""Stage kind `labels`: one model learns tasks whose labels are texts (`methods.label_embedding`)."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ _GENTLE_RATE, _GENTLE_MEAN = 0.2, 0.99
 
 
 class LabelsRunner(Runner[LabelsStage]):
-    """Stages of labelled texts."""
+    """Runs the stages that train on labelled texts."""
 
     def check(self, job: Job[LabelsStage]) -> None:
-        """Refuse tasks that cannot be told apart or have no labels."""
+        """Raise an error for tasks that have no labels or cannot be told apart."""
         check_tasks(list(job.relations.values()))
 
     def read(self, job: Job[LabelsStage], shared: Shared) -> StageData:
-        """Labelled texts, one a row."""
+        """Read labelled texts, one in each row."""
         stage = job.stage
         leaks = LeakFilter.of(stage, job.context.data_dir, pairs=False)
         wanted = RatedSpec(
@@ -69,7 +69,7 @@ class LabelsRunner(Runner[LabelsStage]):
     def verify(
         self, job: Job[LabelsStage], data: StageData, encoder: Callable[[], SentenceTransformer]
     ) -> None:
-        """Refuse labels that the encoder cannot read, and rows that nothing can be learnt from."""
+        """Raise an error for labels that the encoder cannot read and for rows without anything to learn."""
         tasks = job.relations
         if job.stage.matcher != ONE_HOT:
             check_label_texts(tasks, encoder(), tell=job.context.tell)
@@ -77,7 +77,7 @@ class LabelsRunner(Runner[LabelsStage]):
         rows = [record for entry in data.dev for record in entry.records]
         if rows and all(record.values.get(name) is None for record in rows for name in tasks):
             names = ", ".join(entry.name for entry in data.dev)
-            raise DataError([Problem(names, "no dev text has a label of any task", "give other dev texts")])
+            raise DataError([Problem(names, "no dev text has a label of any task", "use other dev texts")])
 
     def start(self, job: Job[LabelsStage], data: StageData, former: Carried) -> Carried:
         """The model with this stage's tasks."""
@@ -107,23 +107,23 @@ class LabelsRunner(Runner[LabelsStage]):
         )
 
     def plan(self, job: Job[LabelsStage], data: StageData, carried: Carried) -> Plan:
-        """Texts, tasks, steps; a form that learns nothing is named."""
+        """Texts, tasks, steps, and a warning about a form that learns nothing."""
         stage, model = job.stage, _model(carried)
         texts = rows_by_task(
             data.rows.train, model.learnt, weights=data.rows.weights, max_words=model.max_words
         )
         sizes = {task: [len(text) for text in part.texts] for task, part in texts.items()}
-        tasks = "; ".join(f"{task.name} ({counted(len(task.labels), 'label')})" for task in model.tasks)
+        tasks = ", ".join(f"{task.name} ({counted(len(task.labels), 'label')})" for task in model.tasks)
         warning = printed_form_warning(stage.matcher, stage.loss)
         return Plan(
-            f"{counted(sum(map(len, sizes.values())), 'text')}, dev {data.dev_sizes()}",
-            f"learns {tasks} by {stage.matcher} + {stage.loss}",
+            f"{counted(sum(map(len, sizes.values())), 'text')}; dev set: {data.dev_sizes()}",
+            f"learns {tasks} with matcher {stage.matcher} and loss {stage.loss}",
             course_of(job, LabelSteps(texts, sizes, job.settings()).count()),
             [*data.notes, *([warning] if warning else [])],
         )
 
     def fit(self, job: Job[LabelsStage], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
-        """Train on batches of one task each."""
+        """Train on batches that hold one task each."""
         from likewise.training.fit import fit
 
         model, rows, options = _model(carried), data.rows, run_options(job, place)
@@ -135,11 +135,11 @@ class LabelsRunner(Runner[LabelsStage]):
         return stage_report(job, fit(model, prepare, **options), data)
 
     def compared(self, job: Job[LabelsStage], data: StageData) -> list[Measured]:
-        """Every task."""
+        """Every task, by accuracy."""
         return [Measured(task, "accuracy") for task in job.relations.values()]
 
     def untrained(self, job: Job[LabelsStage], data: StageData, former: Carried) -> nn.Module:
-        """The encoder as it is, texts and labels compared by the cosine."""
+        """The raw encoder, which compares texts with label texts by the cosine."""
         encoder = former.encoder()
         check_label_texts(job.relations, encoder, tell=job.context.tell)
         tasks = list(job.relations.values())
@@ -148,10 +148,11 @@ class LabelsRunner(Runner[LabelsStage]):
     def settings_for(
         self, job: Job[LabelsStage], rows: int, *, rehearsed: bool, fixed: Sequence[str]
     ) -> LabelsStage:
-        """A rehearsed update at a fifth of the rate, with a running mean: the old tasks then lose nothing.
+        """For a rehearsed update, use a fifth of the learning rate and a running mean of the weights.
 
-        Chosen by dev for sentence encoders (docs/methods/label_embedding.md); others keep the recipe's rate,
-        and so does whoever sets one.
+        The old tasks then lose nothing. The values were chosen on dev for sentence encoders
+        (docs/methods/label_embedding.md). Other encoders keep the recipe's rate, and so does an update that
+        sets a rate or a mean itself.
         """
         stage = job.stage
         if (
@@ -167,7 +168,7 @@ class LabelsRunner(Runner[LabelsStage]):
     def scorer(
         self, job: Job[LabelsStage], sets: Sequence[DevSet]
     ) -> Callable[[LabelModel], dict[str, float]]:
-        """Each task's accuracy on each dev set; tokens of dev texts are kept between two looks."""
+        """Each task's accuracy on each dev set; tokens of dev texts are kept between evaluation steps."""
         kept: list[Classifier] = []
 
         def answering(model: LabelModel) -> Classifier:
@@ -179,7 +180,7 @@ class LabelsRunner(Runner[LabelsStage]):
         return dev_scorer(answering, sets, lambda model: [Measured(task, "accuracy") for task in model.tasks])
 
     def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
-        """New texts and some of the old."""
+        """The new texts and some of the old ones."""
         return merged(fresh, known, again)
 
 
@@ -191,14 +192,14 @@ def _model(carried: Carried) -> LabelModel:
 def check_label_texts(
     tasks: Mapping[str, Relation], encoder: SentenceTransformer, *, tell: Callable[[str], None]
 ) -> None:
-    """Refuse labels that the encoder cannot read or tell apart: every problem at once."""
+    """Raise one error for all labels that the encoder cannot read or tell apart."""
     problems: list[Problem] = []
     for name, task in tasks.items():
         faults = find_label_faults(
             encoder,
             task,
             place=f"relation.{name}",
-            remedy=f"say it in other words (relation.{name}.texts), or take vectors that have one of them",
+            remedy=f"use other words (relation.{name}.texts) or word vectors that have one of these words",
         )
         problems += faults.problems
         for note in faults.notes:
@@ -213,7 +214,7 @@ LabelItem = tuple[str, int, bool]
 
 @dataclass(frozen=True, slots=True)
 class TaskTexts:
-    """The texts of one task, their labels by number, how often each is drawn."""
+    """The texts of one task, the numbers of their labels, and how often each text is drawn."""
 
     texts: list[str]
     labels: list[int]
@@ -227,7 +228,7 @@ def rows_by_task(
     weights: Sequence[float] | None = None,
     max_words: int | None = None,
 ) -> dict[str, TaskTexts]:
-    """Labelled texts per task; a text that several tasks label is in each of them."""
+    """The labelled texts of each task; a text with labels of several tasks is in each of them."""
     found = {}
     for task in tasks:
         rows = [n for n, record in enumerate(records) if record.values.get(task.name) is not None]
@@ -243,22 +244,23 @@ def rows_by_task(
 
 def _check(task: Relation, labels: Sequence[str]) -> None:
     if not labels:
-        raise DataError([Problem(task.name, "no training text has a label of this task", "name its column")])
+        found = "no training text has a label of this task"
+        raise DataError([Problem(task.name, found, "name its column in the data entry (columns)")])
     if len(set(labels)) == 1 and len(labels) > 1:
-        found = f"all {len(labels):,} training texts are {labels[0]!r}"
+        found = f"all {len(labels):,} training texts have the label {labels[0]!r}"
         raise DataError([Problem(task.name, found, "check the column, or drop the task")])
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSteps:
-    """The steps of an epoch, a function of (seed, epoch): a batch of one task each, tasks in random turns."""
+    """The steps of an epoch, which depend on (seed, epoch): each is a batch of one random task."""
 
     rows: Mapping[str, TaskTexts]
     lengths: Mapping[str, Sequence[int]]
     settings: FitSettings
 
     def count(self) -> int:
-        """Steps an epoch."""
+        """The number of steps in an epoch."""
         return sum(1 for _ in self.of_epoch(0))
 
     def of_epoch(self, epoch: int) -> Iterator[list[LabelItem]]:
@@ -275,7 +277,7 @@ class LabelSteps:
 
 
 def idle_text(items: Sequence[LabelItem]) -> list[LabelItem]:
-    """What an idle process computes: a row that weighs nothing."""
+    """The row that an idle process computes; it has no weight."""
     task, row, _ = items[0]
     return [(task, row, True)]
 
@@ -301,7 +303,7 @@ def label_batches(
 def take_turns(
     waiting: Mapping[str, list[list[int]]], rng: np.random.Generator
 ) -> Iterator[tuple[str, list[int]]]:
-    """A random task that still has batches, then its next batch, until none has any."""
+    """Yield a random task that still has batches, and its next batch, until no batches are left."""
     left = {task: list(reversed(batches)) for task, batches in waiting.items() if batches}
     while left:
         task = list(left)[int(rng.integers(len(left)))]
@@ -311,7 +313,7 @@ def take_turns(
 
 
 class LabelCollate:
-    """A step's rows → LabelModel.forward's arguments."""
+    """Turn the rows of a step into the arguments of LabelModel.forward."""
 
     def __init__(
         self, model: LabelModel, rows: Mapping[str, TaskTexts], features: TextFeatures, *, chunked: bool
@@ -336,7 +338,7 @@ class LabelCollate:
 
 
 def label_inputs(model: LabelModel) -> dict[str, dict[str, Any]]:
-    """Per task the label texts as the label encoder reads them, and the label that each of them says."""
+    """For each task, its label texts as input of the label encoder, and the label of each text."""
     if not model.reads_labels:
         return {}
     features = TextFeatures(model.label_encoder or model.encoder)

@@ -1,10 +1,10 @@
-"""Leak filters: rows that stand in evaluation sets are dropped, and one line says how many.
+"""Leak filters: drop training and dev rows that are in evaluation sets, and report how many.
 
-LeakFilter   rated or labelled rows whose pair (or text) stands in an evaluation set of its kind
-SideFilter   pairs without ratings, paraphrases and translations, that have one side in an evaluation set
+LeakFilter   drops rated or labelled rows whose pair (or text) is in an evaluation set of its kind
+SideFilter   drops pairs without ratings (paraphrases, translations) that have a side in an evaluation set
 
-When strict, the first also drops rows that share a single text with an evaluation set and near-copies of its
-rows, and the second near-copies of a side (`likewise.evaluation.copies`).
+With `leak_filter = "strict"`, LeakFilter also drops rows that share a single text with an evaluation set and
+near-duplicates of its rows. SideFilter also drops near-duplicates of a side (`likewise.evaluation.copies`).
 """
 
 from __future__ import annotations
@@ -34,16 +34,24 @@ Entries = list[tuple[DataSpec, list[Record]]]
 
 
 def leak_line(name: str, *, kept: int, total: int, others: str, rows: str = "rows", label: str = "") -> str:
-    """What a filter did to one source, in words; `others` says where the rows stand that were dropped."""
-    return f"{label or 'leak filter'}: {kept:,} of {total:,} {name} {rows} kept, others {others}"
+    """What a filter did to one source, in words; `others` says why rows were dropped: "found in X"."""
+    return (
+        f"leak filter{f', {label}' if label else ''}: kept {kept:,} of {total:,} {rows} of {name}; "
+        f"dropped {total - kept:,} {others}"
+    )
+
+
+def leak_note(name: str, *, found: int, total: int, others: str, rows: str = "rows") -> str:
+    """The line for a leak that is allowed: how many rows of a source were left in, and what they share."""
+    return f"leak not filtered: {total:,} {rows} of {name}, {found:,} of them {others}"
 
 
 @dataclass(frozen=True, slots=True)
 class LeakFilter:
-    """Drops rows that stand in evaluation sets: from dev always, from training unless a leak is allowed.
+    """Drops rows that are in evaluation sets: always from dev, and from training unless a leak is allowed.
 
-    `asked` limits suites to the sets that ask one of these relations: a model that answers one relation is
-    measured on no other set.
+    `asked` limits suites to the sets that rate one of these relations. A model that answers one relation is
+    not measured on any other set.
     """
 
     against: Sequence[str]
@@ -62,14 +70,14 @@ class LeakFilter:
         pairs: bool = True,
         asked: Collection[str] | None = None,
     ) -> LeakFilter:
-        """The filter that a stage asks for."""
+        """The filter that a stage's keys describe."""
         strict = stage.leak_filter == "strict"
         return cls(stage.filter_against, stage.allow_leak, data_dir, pairs, asked, strict)
 
     def filter(self, train: Entries, dev: Entries, notes: list[str]) -> tuple[Entries, Entries]:
-        """What is left of training and dev rows; a line for each source goes to `notes`."""
+        """The rows of training and dev data that are kept; adds a line for each source to `notes`."""
         if self.strict and not self.against:
-            notes.append('leak filter: leak_filter = "strict" drops nothing, as filter_against is empty')
+            notes.append('leak filter: "strict" drops nothing, because filter_against is empty')
         chosen = [name for name in self.against if not is_parallel_corpus(name)]
         if not chosen:
             return train, dev
@@ -80,8 +88,8 @@ class LeakFilter:
         for spec, part in train:
             kept, others = self._apart(part, index, names)
             if self.allow:
-                found = f"{len(part) - len(kept):,} of {len(part):,} {spec.source} rows {others}"
-                notes.append(f"LEAK LET IN: {found}")
+                found = len(part) - len(kept)
+                notes.append(leak_note(spec.source, found=found, total=len(part), others=others))
                 kept = part
             else:
                 notes.append(leak_line(spec.source, kept=len(kept), total=len(part), others=others))
@@ -89,28 +97,29 @@ class LeakFilter:
         kept_dev = []
         for spec, part in dev:
             kept, others = self._apart(part, index, names)
-            notes.append(leak_line(spec.source, kept=len(kept), total=len(part), others=others, label="dev"))
+            total = len(part)
+            notes.append(leak_line(spec.source, kept=len(kept), total=total, others=others, label="dev set"))
             kept_dev.append((spec, kept))
         return kept_train, kept_dev
 
     def _apart(self, part: list[Record], index: OverlapIndex, names: str) -> tuple[list[Record], str]:
-        """The rows that are kept, and what the others share with the evaluation sets."""
+        """The rows to keep, and what the other rows share with the evaluation sets."""
         reasons = [index.compare(record.texts).reason(strict=self.strict) for record in part]
         kept = [record for record, reason in zip(part, reasons, strict=True) if not reason]
         if not self.strict:
-            return kept, f"stand in {names}"
+            return kept, f"found in {names}"
         count = Counter(reasons)
         if part and len(part[0].texts) == 1:
             said = f"their text ({count[PAIR] + count[TEXT]:,})"
         else:
             said = f"their pair ({count[PAIR]:,}), one text ({count[TEXT]:,})"
-        return kept, f"have {said} or a near-copy ({count[NEAR_COPY]:,}) in {names}"
+        return kept, f"sharing {said} or a near-duplicate ({count[NEAR_COPY]:,}) with {names}"
 
 
 class SideFilter:
     """Drops pairs that have one side in an evaluation set, unless a leak is allowed.
 
-    When strict, it also drops pairs of which one side is a near-copy of a text there.
+    When strict, it also drops pairs that have a near-duplicate of such a text as one side.
     """
 
     def __init__(
@@ -124,13 +133,13 @@ class SideFilter:
     def of(
         cls, stage: FilteredStage, data_dir: Folder, *, against: Sequence[str] | None = None
     ) -> SideFilter:
-        """The filter that a stage asks for, of the stage's sets those in `against` alone."""
+        """The filter that a stage's keys describe; `against` limits it to some of the stage's sets."""
         strict = stage.leak_filter == "strict"
         names = stage.filter_against if against is None else against
         return cls(names, allow=stage.allow_leak, data_dir=data_dir, strict=strict)
 
     def translations(self, text: ParallelText, notes: list[str]) -> ParallelText:
-        """Parallel text without rows that have a side in the sets."""
+        """The parallel text without rows that have a side in the evaluation sets."""
         if not self._keys:
             return text
         apart = text.without(self._keys)
@@ -139,7 +148,7 @@ class SideFilter:
         return text if self._allow else clean
 
     def paraphrases(self, name: str, pairs: Sequence[LinkedPair], notes: list[str]) -> Sequence[LinkedPair]:
-        """Paraphrases without those that have a side in the sets."""
+        """The paraphrases without those that have a side in the evaluation sets."""
         if not self._keys:
             return pairs
         apart = without_texts(pairs, self._keys)
@@ -148,18 +157,19 @@ class SideFilter:
         return pairs if self._allow else clean
 
     def _near_keys(self, pairs: Iterable[tuple[str, str]]) -> Set[str]:
-        """The keys of the sides that are near-copies of a text in the sets."""
+        """The keys of the sides that are near-duplicates of a text in the sets."""
         if self._copies is None:
             return frozenset()
         return {text_key(side) for pair in pairs for side in pair if self._copies.near(side)}
 
     def _line(self, name: str, kept: int, apart: int, total: int, rows: str) -> str:
         sets = ", ".join(self._against)
-        others = f"have a side in {sets}"
+        others = f"with a side in {sets}"
         if self._copies is not None:
-            others = f"have a side ({total - apart:,}) or a near-copy of one ({apart - kept:,}) in {sets}"
+            sides = f"a side ({total - apart:,}) or a near-duplicate of one ({apart - kept:,})"
+            others = f"with {sides} in {sets}"
         if self._allow:
-            return f"LEAK LET IN: {total - kept:,} of {total:,} {name} {rows} {others}"
+            return leak_note(name, found=total - kept, total=total, others=others, rows=rows)
         return leak_line(name, kept=kept, total=total, others=others, rows=rows)
 
 
@@ -170,9 +180,9 @@ def evaluation_sets(
     pairs: bool = True,
     asked: Collection[str] | None = None,
 ) -> dict[str, list[Record]]:
-    """Records by set name; a suite's name (sts7) stands for all of its sets, others are corpora or files.
+    """Records by set name. A suite's name (sts7) stands for all its sets; other names are corpora or files.
 
-    With `asked`, for those of its sets that ask one of these relations.
+    `asked` limits suites to the sets that rate one of these relations.
     """
     sets: dict[str, list[Record]] = {}
     for name in names:
@@ -187,14 +197,14 @@ def evaluation_sets(
 def side_keys(names: Sequence[str], *, data_dir: Folder) -> set[str]:
     """Overlap keys of every text of these sets: corpora of any kind, suites, files of pairs or single texts.
 
-    A corpus without a split ("mrpc") is all of it, rows without a label too. Whoever drops what has one side
-    among these keys is stricter than `evaluation_sets` lets the filter of rated pairs be, which goes by pair.
+    A corpus name without a split ("mrpc") means all its splits, with rows that have no label. Dropping pairs
+    by these keys is stricter than the filter of rated pairs, which drops a row only if both texts match.
     """
     return {text_key(text) for text in side_texts(names, data_dir=data_dir)}
 
 
 def side_texts(names: Sequence[str], *, data_dir: Folder) -> Iterator[str]:
-    """The texts behind `side_keys`, as they stand."""
+    """The texts from which `side_keys` makes keys, unchanged."""
     for name in names:
         yield from _texts_of(name, data_dir)
 

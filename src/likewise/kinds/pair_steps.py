@@ -1,4 +1,4 @@
-"""Rated pairs to steps: targets and tokens made once, every distinct text of a batch encoded once."""
+"""Make training steps from rated pairs. Each distinct text of a batch is encoded once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FEWEST_FOR_A_LINE = 3
 
 
 class RatedPairs:
-    """Pairs with one target table per objective, held in memory."""
+    """Pairs in memory, with a table of targets for each objective."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class RatedPairs:
     ) -> None:
         if not records:
             raise DataError(
-                "no training pairs are left: check the files, the splits and the leak filter's report"
+                "no training pairs are left. Check the files, the splits and what the leak filter dropped."
             )
         self.texts = [record.texts for record in records]
         self.groups = np.asarray(groups if groups is not None else [0] * len(records))
@@ -66,30 +66,30 @@ class RatedPairs:
 
 
 def _check_spread(objectives: Sequence[Objective], records: Sequence[Record]) -> None:
-    """Refuse relations that nothing can be learnt about: no rating at all, or one and the same everywhere."""
+    """Raise an error for relations that have no rating, or the same rating everywhere."""
     files = list(dict.fromkeys(record.source.rpartition(":")[0] or "the table" for record in records))
     where = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
     problems = []
     for name in dict.fromkeys(objective.relation.name for objective in objectives):
         values = [value for record in records if (value := record.values.get(name)) is not None]
         if not values:
-            found = f"relation {name!r} has no rating in any of {len(records):,} training pairs"
-            problems.append(Problem(where, found, "name its column, or drop the relation"))
+            found = f"relation {name!r} has no rating in any of the {len(records):,} training pairs"
+            problems.append(Problem(where, found, "name its column, or remove the relation"))
         elif len(values) > 1 and len(set(values)) == 1:
             found = f"relation {name!r} is {values[0]} in all {len(values):,} rated training pairs"
-            problems.append(Problem(where, found, "check the column, or drop the relation"))
+            problems.append(Problem(where, found, "check the column, or remove the relation"))
     if problems:
         raise DataError(problems)
 
 
 def learnt_names(model: PairModel) -> tuple[str, ...]:
-    """The relations that are being trained, each once."""
+    """The names of the relations that are being trained, each once."""
     return tuple(dict.fromkeys(objective.relation.name for objective in model.learnt))
 
 
 @dataclass(frozen=True, slots=True)
 class PairSteps:
-    """The steps of an epoch: batches of rows, repeated per relation for multi-task."""
+    """The steps of an epoch: batches of rows, repeated for each relation with the multi-task schedule."""
 
     lengths: Sequence[int]
     relations: tuple[str, ...]
@@ -97,10 +97,13 @@ class PairSteps:
     weights: Sequence[float] | None = None
 
     def count(self) -> int:
-        """Steps an epoch."""
+        """The number of steps in an epoch."""
         chosen = self.settings
         if chosen.schedule == "multi-task" and chosen.accumulation != 1:
-            raise UsageError("schedule 'multi-task' takes one step per relation: accumulation must be 1")
+            raise UsageError(
+                f"accumulation is {self.settings.accumulation}, but schedule 'multi-task' takes one step per "
+                "relation. Set accumulation to 1."
+            )
         batches = epoch_batches(self.lengths, chosen, 0, weights=self.weights)
         return len(batches) * steps_per_batch(chosen.schedule, self.relations)
 
@@ -122,13 +125,13 @@ class PairSteps:
 
 
 def idle_pair(items: Sequence[PairItem]) -> list[PairItem]:
-    """What an idle process computes: a row whose targets are hidden, so that it weighs nothing."""
+    """The row that an idle process computes; its targets are hidden, so it has no weight."""
     row, active, _ = items[0]
     return [(row, active, True)]
 
 
 def row_lengths(records: Sequence[Record], measure: Callable[[str], int] = len) -> list[int]:
-    """How long the longer text of each row is: in characters, unless a tokenizer measures."""
+    """The length of the longer text of each row, in characters or as `measure` counts."""
     return [max(measure(text) for text in record.texts) for record in records]
 
 
@@ -141,7 +144,7 @@ def pair_batches(
     weights: Sequence[float] | None = None,
     groups: Sequence[int] | None = None,
 ) -> Batches:
-    """The batches of rated pairs; heads that scale their features measure them first."""
+    """The batches of rated pairs; heads that scale their features are given the features' spread first."""
     rated = RatedPairs(records, model.learnt, groups=groups)
     features = TextFeatures(model.encoder)
     features.add(text for pair in rated.texts for text in pair)
@@ -160,7 +163,7 @@ def pair_batches(
 
 
 class PairCollate:
-    """Rows of a step → PairModel.forward's arguments."""
+    """Turn the rows of a step into the arguments of PairModel.forward."""
 
     def __init__(
         self, rated: RatedPairs, features: TextFeatures, *, chunked: bool, anchors: Anchors | None = None
@@ -188,7 +191,7 @@ class PairCollate:
         return batch if self._anchors is None else {**batch, "anchors": self._anchors.take(distinct.texts)}
 
     def _descriptions(self, active: Sequence[str]) -> dict[str, Any]:
-        """The descriptions of the step's relations, to be encoded with it."""
+        """The descriptions of the step's relations, which are encoded with it."""
         said = {name: text for name, text in self._rated.descriptions.items() if name in active}
         if not said:
             return {}
@@ -196,7 +199,7 @@ class PairCollate:
 
 
 def _scale_features(model: PairModel, rated: RatedPairs, features: TextFeatures) -> None:
-    """Let heads that want it measure their features on pairs spread evenly over the data."""
+    """Let heads that scale their features measure them on pairs spread evenly over the data."""
     waiting = model.to_scale()
     if not waiting:
         return
@@ -213,9 +216,9 @@ def _scale_features(model: PairModel, rated: RatedPairs, features: TextFeatures)
 def _begin_at_cosine(
     model: PairModel, key: str, parts: Sequence[Tensor], targets: Mapping[str, NDArray[np.float64]]
 ) -> None:
-    """Let a linear head of one number that sees the cosine begin as the line from cosine to rating.
+    """Start a linear head of one number that sees the cosine as the line from the cosine to the ratings.
 
-    It then ranks as the encoder does before training, and has only to learn what the cosine leaves out.
+    Before training it then ranks pairs as the cosine does, and learns only what the cosine leaves out.
     """
     head, names = model.heads[key], model.pairings[key].parts
     if not (isinstance(head, ScalarHead) and head.single and "cosine" in names):

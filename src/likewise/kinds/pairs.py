@@ -1,4 +1,4 @@
-"""Kind `pairs`: rated pairs through one encoder, a head for each relation (`methods.pairs`)."""
+"""Stage kind `pairs`: train one encoder and a head for each relation on rated pairs (`methods.pairs`)."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ _UNUSED_WHEN_SOLVED = (
 
 
 class PairsRunner(Runner[PairsStage]):
-    """Stages that train the encoder on rated pairs."""
+    """Runs the stages that train the encoder on rated pairs."""
 
     def check(self, job: Job[PairsStage]) -> None:
-        """Refuse objectives that cannot be, and an encoder that is a function: it has no weights to train."""
+        """Raise an error for impossible objectives and for an encoder that is a function without weights."""
         build_objectives(job.recipe, job.number, job.stage.objective)
         if job.context.encoder is not None or job.recipe.encoder.kind == "vectors":
-            found = "trains the encoder, which is a function and cannot be trained"
+            found = "this stage trains the encoder, but the encoder is a function and cannot be trained"
             remedy = 'use stages of kind "parallel" and "refine"'
             raise RecipeError([Problem(f"stage.{job.number}", found, remedy)])
 
     def read(self, job: Job[PairsStage], shared: Shared) -> StageData:
-        """Rated pairs."""
+        """Read rated pairs."""
         stage = job.stage
         leaks = LeakFilter.of(stage, job.context.data_dir)
         return read_stage(job, RatedSpec(stage.data, stage.dev, leaks, stage.dev_share, stage.fold))
@@ -72,13 +72,13 @@ class PairsRunner(Runner[PairsStage]):
     def verify(
         self, job: Job[PairsStage], data: StageData, encoder: Callable[[], SentenceTransformer]
     ) -> None:
-        """Refuse descriptions that the encoder cannot read."""
+        """Raise an error for descriptions that the encoder cannot read."""
         for name in dict.fromkeys(one.relation for one in job.stage.objective if one.head == DESCRIBED):
             check_description_words(encoder(), job.relations[name], job.context.tell)
         super().verify(job, data, encoder)
 
     def start(self, job: Job[PairsStage], data: StageData, former: Carried) -> Carried:
-        """Heads for this stage; those of an earlier one go on where key and shape stay."""
+        """Make this stage's heads; a head of an earlier stage is kept if its key and shape are the same."""
         objectives = build_objectives(job.recipe, job.number, job.stage.objective)
         with by_seed(job):
             if former.gives == job.stage.gives:
@@ -93,13 +93,14 @@ class PairsRunner(Runner[PairsStage]):
         stage, model, rows = job.stage, _model(carried), data.rows
         if data.dev:
             check_dev(data.dev, _measured(stage, model.relations, data.dev))
-        objectives = "; ".join(
-            f"{o.relation} by {o.head} + {o.loss}" + (f" ×{o.weight:g}" if o.weight != 1 else "")
+        objectives = ", ".join(
+            f"{o.relation} ({o.head} head, {o.loss} loss"
+            + (f", weight {o.weight:g})" if o.weight != 1 else ")")
             for o in stage.objective
         )
         return Plan(
-            f"{counted(len(rows.train), 'pair')}, dev {data.dev_sizes()}",
-            f"learns {objectives} ({stage.schedule})",
+            f"{counted(len(rows.train), 'pair')}; dev set: {data.dev_sizes()}",
+            f"learns {objectives}; {stage.schedule} schedule",
             self._course(job, model, rows),
             data.notes,
         )
@@ -110,15 +111,15 @@ class PairsRunner(Runner[PairsStage]):
             unused = [
                 key for key in _UNUSED_WHEN_SOLVED if key in stage.model_fields_set and _differs(stage, key)
             ]
-            without = f"; not used: {', '.join(unused)}" if unused else ""
-            return f"linear heads solved exactly, the encoder stays as it is{without}"
+            without = f"; ignores {', '.join(unused)}" if unused else ""
+            return f"solves linear heads exactly and leaves the encoder unchanged{without}"
         settings = job.settings()
         measure = TextFeatures(model.encoder).length if settings.token_budget is not None else len
         steps = PairSteps(row_lengths(rows.train, measure), learnt_names(model), settings, rows.weights)
         return course_of(job, steps.count())
 
     def fit(self, job: Job[PairsStage], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
-        """Train, or solve the heads; then let dev choose what answers."""
+        """Train the model or solve the heads, then choose the source of each relation on dev."""
         from likewise.kinds.exact import fit_exact
         from likewise.training.fit import fit
 
@@ -150,11 +151,11 @@ class PairsRunner(Runner[PairsStage]):
         return stage_report(job, report, data)
 
     def compared(self, job: Job[PairsStage], data: StageData) -> list[Measured]:
-        """All that its dev rows rate."""
+        """The relations that the stage's dev rows rate."""
         return _measured(job.stage, list(job.relations.values()), data.dev)
 
     def untrained(self, job: Job[PairsStage], data: StageData, former: Carried) -> nn.Module:
-        """The encoder as it is, on every relation by the cosine, which dev puts on the scale."""
+        """The raw encoder, which answers every relation by its cosine, put on the scale with the dev rows."""
         model = cosine_model(former.encoder(), list(job.relations.values()))
         measured = _measured(job.stage, model.relations, data.dev)
         let_dev_choose(Predictor(model, precision=job.context.precision), data.dev, measured)
@@ -163,17 +164,17 @@ class PairsRunner(Runner[PairsStage]):
     def settings_for(
         self, job: Job[PairsStage], rows: int, *, rehearsed: bool, fixed: Sequence[str]
     ) -> PairsStage:
-        """Few pairs get smaller batches and more epochs."""
+        """Use smaller batches and more epochs for few pairs."""
         few = {key: value for key, value in settings_for_few(rows).items() if key not in fixed}
         stage = job.stage.model_copy(update=few)
-        job.context.tell(f"{stage.epochs:g} epochs in batches of {stage.batch_size}")
+        job.context.tell(f"training for {stage.epochs:g} epochs with batch size {stage.batch_size}")
         return stage
 
     def scorer(self, job: Job[PairsStage], sets: Sequence[DevSet]) -> Callable[[PairModel], dict[str, float]]:
-        """Each relation's metric on each dev set, by the source that is best there and answers from then on.
+        """Each relation's metric on each dev set, by the source that is best there; the model then uses it.
 
-        Tokens of dev texts are kept between two looks; where heads are solved over an encoder that stays as
-        it is, so are their vectors.
+        Tokens of dev texts are kept between evaluation steps. Their vectors are kept too if heads are solved
+        over an unchanged encoder.
         """
         kept: list[Predictor] = []
 
@@ -197,13 +198,13 @@ class PairsRunner(Runner[PairsStage]):
         return unpack_rated(job, kept, texts)
 
     def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
-        """New rows and some of the old."""
+        """The new rows and some of the old ones."""
         return merged(fresh, known, again)
 
 
 @contextmanager
 def answering_by_majority(model: PairModel, records: Sequence[Record]) -> Iterator[None]:
-    """Let heads of classes that nothing trained yet answer by how often each class was given."""
+    """Let untrained heads of classes answer by how often each class occurs in the training rows."""
     with ExitStack() as stack:
         for one in model.objectives:
             if one.head == "classes" and one.head_key in model.fresh:

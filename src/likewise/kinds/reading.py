@@ -1,4 +1,4 @@
-"""Rated rows of a stage: read, mapped to its relations, filtered, split into train and dev."""
+"""Read the rated rows of a stage, map them to its relations, filter them, split them into train and dev."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from likewise.kinds.sources import load_source
 from likewise.records import Record
 from likewise.schema.frozen import ParallelSpec
 from likewise.schema.parts import DataSpec
+from likewise.wording import counted
 
 Entry = TypeVar("Entry")
 
@@ -30,7 +31,7 @@ _SAMPLE = 1
 
 @dataclass(frozen=True, slots=True)
 class RatedRows:
-    """Training rows, how often each is drawn, which data entry it comes from; parallel text beside them."""
+    """Training rows, how often each is drawn, the number of its data entry, and parallel text."""
 
     train: list[Record]
     weights: list[float] | None
@@ -38,18 +39,18 @@ class RatedRows:
     parallel: tuple[ParallelText, ...] = ()
 
     def take(self, rows: Sequence[int]) -> RatedRows:
-        """Some of the rows."""
+        """A copy with only these rows."""
         weights = None if self.weights is None else _take(rows, self.weights)
         return replace(self, train=_take(rows, self.train), weights=weights, groups=_take(rows, self.groups))
 
 
 @dataclass(frozen=True, slots=True)
 class RatedSpec:
-    """Which rows a stage of any kind asks for.
+    """The rows that a stage of any kind needs.
 
-    `pairs` says of a data entry whether a row holds two texts; `keep` may drop rows that were read, with a
-    note; `leaks` drops those that stand in evaluation sets; `share` of the rows is split off as dev where
-    there is none.
+    `pairs` tells for a data entry whether a row holds two texts. `keep` may drop rows after reading and adds
+    a note. `leaks` drops rows that are in evaluation sets. If there is no dev data, `share` of the rows is
+    split off as the dev set.
     """
 
     data: Sequence[DataSpec]
@@ -63,14 +64,17 @@ class RatedSpec:
 
 
 def read_rated(job: Job[Any], wanted: RatedSpec, notes: list[str]) -> tuple[RatedRows, tuple[DevSet, ...]]:
-    """Read, filter and split; what was left out is noted."""
+    """Read, filter and split the rows; `notes` receives what was left out."""
     train = [(spec, _rows(job, wanted, spec, notes)) for spec in wanted.data]
     dev = [(spec, _rows(job, wanted, spec, notes)) for spec in wanted.dev] if wanted.fold is None else []
     train, dev = wanted.leaks.filter(train, dev, notes)
     notes += _trained_dev(train, dev)
     records = [record for _, part in train for record in part]
     if not records and not wanted.parallel:
-        raise DataError(f"stage {job.number}: no training pairs are left")
+        raise DataError(
+            f"stage {job.number} has no training pairs left. Check its data entries, filter_against and "
+            "hold_out."
+        )
     rows = RatedRows(
         records,
         [spec.weight for spec, part in train for _ in part],
@@ -85,7 +89,7 @@ def read_rated(job: Job[Any], wanted: RatedSpec, notes: list[str]) -> tuple[Rate
 
 
 def _trained_dev(train: Entries, dev: Entries) -> Iterator[str]:
-    """A line for each dev set that is training data: by its file, or by most of its rows."""
+    """A warning for each dev set that is the training file, or most of whose rows are training rows."""
     if not dev:
         return
     known = {(record.texts, tuple(record.values.items())) for _, part in train for record in part}
@@ -97,21 +101,23 @@ def _trained_dev(train: Entries, dev: Entries) -> Iterator[str]:
         name = short_name(spec.source)
         same = _place(spec.source) in files
         found = (
-            f"dev and training rows are the same file ({name})"
+            f"the dev set and the training data are the same file ({name})"
             if same
-            else f"{shared:,} of {len(part):,} dev rows ({name}) are training rows too"
+            else f"{shared:,} of {len(part):,} dev rows ({name}) are also training rows"
         )
-        told = "the dev score tells what was remembered, not what was learnt"
-        yield f"{found}: {told}; name another file as dev, or leave dev out and a part is split off"
+        yield (
+            f"{found}, so the dev score measures what was memorised. Name another file as dev, or leave dev "
+            "out to have it split off from the training rows."
+        )
 
 
 def _place(source: str) -> str:
-    """A source by its place: one file has one, however its path is written."""
+    """A source's resolved path, so that a file has one name however its path is written."""
     return str(Path(source).resolve()) if is_there(source) else source
 
 
 def rated_data(job: Job[Any], rows: RatedRows, dev: tuple[DevSet, ...], notes: list[str]) -> StageData:
-    """Rows, dev sets and notes as a stage's data; weights that are all the same are none."""
+    """A stage's data from its rows, dev sets and notes; equal weights are dropped."""
     if len(set(rows.weights or ())) <= 1:
         rows = replace(rows, weights=None)
     prints = {entry.name: records_print(entry.records) for entry in (DevSet("train", rows.train), *dev)}
@@ -120,14 +126,14 @@ def rated_data(job: Job[Any], rows: RatedRows, dev: tuple[DevSet, ...], notes: l
 
 
 def read_stage(job: Job[Any], wanted: RatedSpec) -> StageData:
-    """The rated rows of a stage as its data."""
+    """Read the rated rows of a stage as its data."""
     notes: list[str] = []
     rows, dev = read_rated(job, wanted, notes)
     return rated_data(job, rows, dev, notes)
 
 
 def pack_rated(data: StageData, numbers: Callable[[Sequence[str]], list[int]]) -> dict[str, Any]:
-    """Rated rows, ready for JSON; texts by number."""
+    """Rated rows in a JSON-ready form, with texts as numbers."""
 
     def rows(records: Sequence[Record]) -> list[list[Any]]:
         return [[numbers(r.texts), dict(r.values), r.source, r.subset, r.language, r.links] for r in records]
@@ -172,7 +178,7 @@ def unpack_rated(job: Job[Any], kept: Mapping[str, Any], texts: Sequence[str]) -
 
 
 def merged(fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
-    """The rows of something that is added, and of the old ones those with these numbers; dev sets of both."""
+    """The added rows and the old rows whose numbers are in `again`, with the dev sets of both."""
     old: RatedRows = known.rows.take(again)
     new: RatedRows = fresh.rows
     groups = [0] * len(new.train) + [1 + group for group in old.groups]
@@ -199,7 +205,7 @@ def _rows(job: Job[Any], wanted: RatedSpec, spec: DataSpec, notes: list[str]) ->
 def _split(
     job: Job[Any], wanted: RatedSpec, rows: RatedRows, notes: list[str]
 ) -> tuple[RatedRows, tuple[DevSet, ...]]:
-    """Dev split off the training rows: a share of them, or a fold."""
+    """Split the dev set off the training rows: a share of them, or a fold."""
     records, seed = rows.train, job.recipe.seed
     if wanted.fold is not None:
         chosen, clean, sets = _hold_fold(wanted.fold, seed, rows, wanted.data)
@@ -208,14 +214,17 @@ def _split(
         sets = (DevSet("split-off dev", [records[row] for row in sorted(chosen)]),)
     if not clean:
         drawn = "split off" if wanted.fold is None else "drawn as a fold"
-        notes.append(f"dev was {drawn} at random: the rows hang together through shared texts")
+        notes.append(
+            f"the dev set was {drawn} at random: shared texts connect the rows, so it may share texts with "
+            "the training rows"
+        )
     return rows.take([row for row in range(len(records)) if row not in chosen]), sets
 
 
 def _hold_fold(
     fold: tuple[int, int], seed: int, rows: RatedRows, data: Sequence[DataSpec]
 ) -> tuple[set[int], bool, tuple[DevSet, ...]]:
-    """The rows of a fold, whether their texts stand nowhere else, and a dev set per data entry."""
+    """The rows of a fold, whether their texts are in no other fold, and a dev set for each data entry."""
     folds, apart = fold_rows(rows.train, fold[1], seed, rows.groups)
     chosen = [row for row, number in enumerate(folds) if number == fold[0] - 1]
     sets = tuple(
@@ -227,7 +236,7 @@ def _hold_fold(
 
 
 def _set_names(specs: Sequence[DataSpec]) -> list[str]:
-    """What dev sets are called: by their sources, with path and number where two would be alike."""
+    """The names of dev sets: those of their sources, with path and number if two would be the same."""
     names = [short_name(spec.source) for spec in specs]
     if len(set(names)) == len(names):
         return names
@@ -235,28 +244,29 @@ def _set_names(specs: Sequence[DataSpec]) -> list[str]:
 
 
 def short_name(source: str) -> str:
-    """A source as people call it: a corpus by its name, a file without its folders."""
+    """The short name of a source: a corpus name, or a file name without folders."""
     return source if find_named_corpus(source) else Path(source).name
 
 
 def _without_languages(
     records: list[Record], held: Sequence[str], source: str, notes: list[str]
 ) -> list[Record]:
-    """Rows without a side in a held-out language; what was left out is noted."""
+    """The rows without a side in a held-out language; `notes` receives what was left out."""
     if not held:
         return records
     kept = [record for record in records if not set(record.language.split("-")) & set(held)]
     if len(kept) < len(records):
-        notes.append(f"{len(records) - len(kept):,} rows of {source} left out: {', '.join(held)} held out")
+        left = counted(len(records) - len(kept), "row")
+        notes.append(f"left out {left} of {source} in held-out languages ({', '.join(held)})")
     elif any(not record.language for record in records):
-        notes.append(f"{source} does not say its language: holding out {', '.join(held)} does not touch it")
+        notes.append(f"{source} names no language, so holding out {', '.join(held)} does not affect it")
     return kept
 
 
 def read_translations(
     job: Job[Any], entries: Sequence[ParallelSpec], leaks: SideFilter, shared: Shared, notes: list[str]
 ) -> list[ParallelText]:
-    """Parallel text without held-out languages; what several stages name is read once."""
+    """Read parallel text without held-out languages; text that several stages name is read once."""
     found = []
     for entry in entries:
         new = entry not in shared.translations
@@ -268,7 +278,7 @@ def read_translations(
         text = shared.translations[entry]
         held = {text.language_a, text.language_b} & set(job.recipe.hold_out)
         if held:
-            notes.append(f"{text.name} left out: {', '.join(sorted(held))} held out")
+            notes.append(f"left out {text.name} (held-out language: {', '.join(sorted(held))})")
             continue
         notes += [str(note) for note in text.report.notes] if new else []
         found.append(leaks.translations(text, notes))
@@ -285,7 +295,7 @@ def _texts(records: Sequence[Record]) -> Iterator[str]:
 
 
 def records_print(records: Sequence[Record]) -> str:
-    """A fingerprint of rows: texts and values."""
+    """A fingerprint of the texts and values of rows."""
     digest = hashlib.sha256()
     for record in records:
         digest.update(json.dumps([record.texts, dict(record.values)], ensure_ascii=False).encode("utf8"))
@@ -293,7 +303,7 @@ def records_print(records: Sequence[Record]) -> str:
 
 
 def texts_print(pairs: ParallelText | Sequence[tuple[str, str]]) -> str:
-    """A fingerprint of pairs of texts without values."""
+    """A fingerprint of text pairs without values."""
     digest = hashlib.sha256()
     for pair in pairs:
         digest.update(json.dumps(pair, ensure_ascii=False).encode("utf8"))

@@ -1,6 +1,6 @@
-"""A recipe's data entries to records on the recipe's own relations.
+"""Read a recipe's data entries as records on the recipe's relations.
 
-Renamed, rescaled, rounded, made noisy.
+Values are renamed, rescaled and rounded, and noise is added, as the entry says.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def load_source(
     pairs: bool = True,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[Record]:
-    """The rows of one data entry, with values on the recipe's relations; what it does not rate is missing.
+    """The rows of one data entry, with values on those of the recipe's relations that it rates.
 
-    `tables` holds frames and lists handed over in Python, by the name the entry uses; `pairs=False` reads one
-    text a row.
+    `tables` holds frames and lists that were passed in Python, by the name that the entry uses. With
+    `pairs=False`, each row holds one text.
     """
     source: object = (tables or {}).get(spec.source, spec.source)
     # A table is opened once: whoever reads its columns hands it on to whoever reads its rows.
@@ -63,7 +63,7 @@ def load_source(
 def stored_relations(
     spec: DataSpec, source: object, relations: Mapping[str, Relation], tell: Callable[[str], None]
 ) -> dict[str, Relation]:
-    """Recipe relation → the relation as the source stores it (its own name and range)."""
+    """For each recipe relation, the relation as the source stores it, with its own name and scale."""
     named = find_named_corpus(source)
     if named is not None:
         named[0].require("rated")
@@ -90,7 +90,7 @@ def stored_relations(
     ]
     wanted = [name for name, relation in relations.items() if relation.kind == "graded"]
     if len(guessed) == 1 and len(wanted) == 1:
-        tell(f"{spec.source}: column {guessed[0].name!r} ({guessed[0].scale}) is taken as {wanted[0]}")
+        tell(f"{spec.source}: column {guessed[0].name!r} ({guessed[0].scale}) is read as {wanted[0]}")
         return {wanted[0]: guessed[0]}
     return _none_found(spec, relations, table.columns)
 
@@ -102,15 +102,15 @@ def _none_found(
         [
             Problem(
                 spec.source,
-                f"rates none of {', '.join(relations)}; it has {', '.join(there)}",
-                "name the column in the recipe (data columns) or with --relation",
+                f"it has no ratings of {', '.join(relations)}; its columns are {', '.join(there)}",
+                "name the column in the recipe (columns of the data entry) or with --relation",
             )
         ]
     )
 
 
 def move_value(value: Value | None, old: Relation, new: Relation, spec: DataSpec) -> Value | None:
-    """A stored value on the recipe's relation: labels stay, numbers are mapped to the range, then rounded."""
+    """A stored value on the recipe's relation: labels stay, numbers are mapped to its scale, then rounded."""
     if value is None or new.kind != "graded" or isinstance(value, str):
         return value
     number = float(value)
@@ -124,7 +124,7 @@ def move_value(value: Value | None, old: Relation, new: Relation, spec: DataSpec
 def add_noise(
     records: list[Record], relations: Mapping[str, Relation], share: float, seed: int
 ) -> list[Record]:
-    """Replace a share of the values by another label or grid point, each equally likely."""
+    """Replace a share of the values with another label or grid point; all of them are equally likely."""
     rng = np.random.default_rng([seed, 77])
     result = []
     for record in records:

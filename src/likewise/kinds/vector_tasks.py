@@ -1,4 +1,4 @@
-"""What the stages over a frozen encoder learn from, batch by batch: translations, and rated pairs."""
+"""The training batches of the stages over a frozen encoder: translations, and rated pairs."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _DEV_PAIRS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class ParallelVectors:
-    """Translations as rows of a matrix of distinct texts.
+    """Translations as row numbers into a matrix of distinct texts.
 
-    `vectors` N×d; `a`, `b` P rows of it; `language_a`, `language_b` P language numbers; `group` P numbers of
-    the language pair, by which rows are balanced.
+    `vectors` is N×d. The others have P entries: `a` and `b` are rows of `vectors`, `language_a` and
+    `language_b` language numbers, `group` the number of the language pair, by which rows are balanced.
     """
 
     vectors: NDArray[np.float32]
@@ -43,7 +43,7 @@ class ParallelVectors:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """RowNumbers of one epoch, aligned: translations, negatives, and texts of the same language."""
+    """The row numbers of one epoch, aligned: translations, negatives, and texts of the same language."""
 
     rows: RowNumbers
     others: RowNumbers
@@ -52,7 +52,7 @@ class Draw:
 
 
 class ParallelTask:
-    """Stage 1 over cached vectors."""
+    """Stage 1 of the multilingual method, trained on cached vectors."""
 
     def __init__(
         self,
@@ -80,21 +80,21 @@ class ParallelTask:
 
     @property
     def pairs(self) -> int:
-        """Training pairs, dev left out."""
+        """The number of training pairs, without dev pairs."""
         return len(self._train)
 
     def losses(self, epoch: int) -> Iterator[Tensor]:
-        """One loss per batch."""
+        """The loss of each batch of an epoch."""
         draw = self._draw(self._train, [self._seed, epoch], balance=self._balance)
         for start in range(0, len(draw.rows), self._batch):
             yield self._loss.total(self._terms(draw, slice(start, start + self._batch)))
 
     def evaluate(self) -> dict[str, float]:
-        """Terms on dev, their sum, what rated pairs say, and the score: −loss, or the rated number."""
+        """The loss terms on dev, their sum, the rated pairs' numbers, and the score (−loss or rated)."""
         return self._evaluate(self._rated)
 
     def at_start(self) -> dict[str, float]:
-        """The same; rated pairs say it of the model without the new layers."""
+        """The same; the rated pairs measure the model without the new layers."""
         return self._evaluate(self._rated_before)
 
     @torch.no_grad()
@@ -123,7 +123,7 @@ class ParallelTask:
         return self._split.terms(sides, far, same, self._loss)
 
     def _at(self, first: RowNumbers, second: RowNumbers) -> Tensor:
-        """Vectors of rows, the first above the second."""
+        """The vectors of both lists of rows, the first above the second."""
         return self._vectors[torch.from_numpy(np.concatenate([first, second]))]
 
     def _draw(self, rows: RowNumbers, seed: list[int], *, balance: float) -> Draw:
@@ -157,7 +157,7 @@ class ParallelTask:
 
 
 def balanced_rows(group: RowNumbers, balance: float, generator: np.random.Generator) -> RowNumbers:
-    """Places of as many rows as there are, groups drawn by size^balance: 1 as they lie, 0 all alike."""
+    """Draw as many rows as there are; groups are drawn by size^balance (1: by size, 0: all equally often)."""
     if balance == 1.0:
         return generator.permutation(len(group))
     counts = np.bincount(group)
@@ -166,7 +166,7 @@ def balanced_rows(group: RowNumbers, balance: float, generator: np.random.Genera
 
 
 def _same_in_batch(languages: RowNumbers) -> Tensor:
-    """For each row the next one of its language in the batch, in a circle; itself if it is alone."""
+    """For each row, the next row of its language in the batch, going round; the row itself if it is alone."""
     order = np.argsort(languages, kind="stable")
     ordered = languages[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
@@ -179,10 +179,10 @@ def _same_in_batch(languages: RowNumbers) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class RatedVectors:
-    """Rated pairs as rows of a matrix of distinct texts.
+    """Rated pairs as row numbers into a matrix of distinct texts.
 
-    `vectors` N×d; `a`, `b` rows of it, `target` (0..1) and `group` (data entries), P each; `weight` says how
-    often a row is drawn, None where all are drawn once.
+    `vectors` is N×d. The others have P entries: `a` and `b` are rows of `vectors`, `target` is 0 to 1,
+    `group` the number of the data entry, `weight` how often a row is drawn (None: each once).
     """
 
     vectors: NDArray[np.float32]
@@ -198,7 +198,7 @@ class RatedVectors:
 
 @dataclass(frozen=True, slots=True)
 class ParallelAlignment:
-    """Translations that go on finding each other among the others of a batch: InfoNCE, both ways."""
+    """Keeps translations closest to each other among all texts of a batch: InfoNCE in both directions."""
 
     data: ParallelVectors
     weight: float = 0.1
@@ -206,7 +206,7 @@ class ParallelAlignment:
     batch_size: int = 256
 
     def loss(self, adapt: nn.Module, generator: np.random.Generator) -> Tensor:
-        """The weighted loss of a batch drawn by the generator."""
+        """The weighted loss of a batch that the generator draws."""
         rows = generator.integers(0, len(self.data), self.batch_size)
         texts = np.concatenate([self.data.a[rows], self.data.b[rows]])
         z = functional.normalize(adapt(torch.from_numpy(self.data.vectors[texts])), dim=1)
@@ -218,7 +218,7 @@ class ParallelAlignment:
 
 
 class RatedTask:
-    """Stage 2 over cached vectors: g(cos(adapt(x_a), adapt(x_b))) against the rating."""
+    """Stage 2 of the multilingual method: g(cos(adapt(x_a), adapt(x_b))) fits the rating."""
 
     def __init__(
         self,
@@ -242,11 +242,11 @@ class RatedTask:
 
     @property
     def pairs(self) -> int:
-        """Training pairs."""
+        """The number of training pairs."""
         return len(self._data)
 
     def losses(self, epoch: int) -> Iterator[Tensor]:
-        """One loss per batch; the last, smaller batch counts like the others."""
+        """The loss of each batch; the last, smaller batch counts like the others."""
         generator = np.random.default_rng([self._seed, epoch])
         order = self._order(generator)
         for start in range(0, len(order), self._batch):
@@ -262,11 +262,11 @@ class RatedTask:
         return generator.choice(count, count, p=weight / weight.sum())
 
     def evaluate(self) -> Mapping[str, float]:
-        """Numbers on dev."""
+        """The dev numbers."""
         return self._evaluate()
 
     def at_start(self) -> Mapping[str, float]:
-        """Numbers on dev of the model without what is learnt."""
+        """The dev numbers of the model without the layers that are being trained."""
         return self._at_start()
 
     def _step(self, rows: RowNumbers) -> Tensor:

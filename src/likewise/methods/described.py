@@ -37,11 +37,13 @@ class DescribedHead(Head):
         super().__init__()
         if matcher == "euclid":
             raise UsageError(
-                "matcher 'euclid' is never above 0: the upper half of every scale would be out of reach; "
-                f"use {DEFAULT_MATCHER}"
+                "matcher 'euclid' never gives a value above 0, so answers could not reach the upper half of "
+                f"a scale. Use {DEFAULT_MATCHER}."
             )
         if len(layers.hidden) > 1:
-            raise UsageError(f"head 'described' has one hidden layer, not {len(layers.hidden)}")
+            raise UsageError(
+                f"head 'described' has one hidden layer, but hidden names {len(layers.hidden)}. Name one."
+            )
         self.linear = matcher in _LINEAR
         self.projection = Layers(scale=layers.scale).build(features, width)
         if matcher in _DIRECTED and isinstance(self.projection, nn.Sequential):
@@ -63,6 +65,6 @@ def check_description(relation: Relation) -> None:
     """Refuse a relation that says nothing to a head that reads."""
     if not relation.description.strip():
         raise UsageError(
-            f"relation {relation.name!r} has no description, which is all that head 'described' knows of it; "
-            f'say in words what is asked: description = "…" under [relation.{relation.name}]'
+            f"relation {relation.name!r} has no description, which head 'described' needs. Describe the "
+            f'relation in words: description = "…" under [relation.{relation.name}].'
         )

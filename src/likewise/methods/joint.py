@@ -146,7 +146,7 @@ class JointModel(nn.Module):
             logits: Tensor = self.encoder(**inputs).logits.float()
         except IndexError as error:
             raise ModelError(
-                f"the model's tokenizer gives pieces that its network does not have ({error}); {DAMAGED}"
+                f"the model's tokenizer gives tokens that its network does not have ({error}); {DAMAGED}"
             ) from error
         return logits
 
@@ -200,7 +200,7 @@ def load_joint(
     check_finite(network.state_dict(), where)
     check_network_vocabulary(tokenizer, network, where)
     if tokenizer.pad_token is None:
-        raise ModelError(f"{where}: its tokenizer cannot pad texts; choose another checkpoint")
+        raise ModelError(f"{where}: the tokenizer cannot pad texts. Choose another checkpoint.")
     max_length = readable_length(max_length, network)
     tokenizer.model_max_length = max_length  # saved with it, so that others cut where we do
     if outputs == 1:

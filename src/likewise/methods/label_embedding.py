@@ -74,8 +74,8 @@ class LabelModel(nn.Module):
         width = embedding_width(encoder)
         if label_encoder is not None and embedding_width(label_encoder) != width:
             raise UsageError(
-                f"texts have vectors of width {width}, labels of {embedding_width(label_encoder)}: "
-                "a matcher needs the same"
+                f"the vectors of texts have width {width}, but those of labels have width "
+                f"{embedding_width(label_encoder)}. Choose encoders of the same width."
             )
         self.matcher = None if matcher == ONE_HOT else make_matcher(matcher, width, hidden=hidden)
         self.heads = nn.ModuleDict()
@@ -130,7 +130,8 @@ class LabelModel(nn.Module):
         for task in self.tasks:
             if task.name == name:
                 return task
-        raise UsageError(f"the model has no task {name!r}; it has {', '.join(t.name for t in self.tasks)}")
+        tasks = ", ".join(task.name for task in self.tasks)
+        raise UsageError(f"the model has no task {name!r}. Choose one of {tasks}.")
 
     @property
     def learnt(self) -> tuple[Relation, ...]:
@@ -202,10 +203,12 @@ def check_tasks(tasks: Sequence[Relation]) -> None:
     names = [task.name for task in tasks]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise UsageError(f"two tasks are called {', '.join(twice)}; name them differently")
+        raise UsageError(f"two tasks have the name {', '.join(twice)}. Name them differently.")
     for task in tasks:
         if task.kind == "graded":
-            raise UsageError(f"task {task.name!r} is a number on {task.scale}: a task needs labels")
+            raise UsageError(
+                f"task {task.name!r} has the scale {task.scale}, but a task needs labels. Declare its labels."
+            )
 
 
 def encode_chunks(encoder: SentenceTransformer, chunks: Iterable[dict[str, Any]]) -> Tensor:
@@ -233,18 +236,18 @@ def label_loss(name: str, scores: Tensor, gold: Tensor) -> Tensor:
         return functional.binary_cross_entropy_with_logits(scores, target, reduction="none").sum(1).mean()
     if name == "positive":
         return -functional.logsigmoid(scores.gather(1, gold[:, None])).mean()
-    raise UsageError(f"label loss {name!r} is not one of softmax, bce, positive")
+    raise UsageError(f"label loss {name!r} is unknown. Choose softmax, bce or positive.")
 
 
 def printed_form_warning(matcher: str, loss: str) -> str | None:
     """Why a form that the paper prints learns nothing about texts; None if it does."""
     if matcher == "concat-linear":
         return (
-            "matcher concat-linear adds a score of the text and a score of the label: "
-            "every text gets the same label; use concat-mlp"
+            "matcher concat-linear adds a score of the text and a score of the label, so every text gets the "
+            "same label. Use concat-mlp."
         )
     if loss == "positive":
-        return "loss positive never lowers the score of a wrong label; use softmax"
+        return "loss positive never lowers the score of a wrong label. Use softmax."
     return None
 
 

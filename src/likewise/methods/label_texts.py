@@ -31,7 +31,7 @@ class LabelFaults:
 
 
 def find_label_faults(
-    encoder: SentenceTransformer, task: Relation, *, place: str, remedy: str = "say it in other words"
+    encoder: SentenceTransformer, task: Relation, *, place: str, remedy: str = "use other words"
 ) -> LabelFaults:
     """What is wrong with a task's labels for the encoder that reads them; `place` is where they are named.
 
@@ -46,16 +46,16 @@ def find_label_faults(
     faults = LabelFaults()
     for label, ways in said.items():
         for way, reading in ways.items():
-            shown = f"label {label!r}" + (f", said {way!r}," if way != label else "")
+            shown = f"label {label!r}" + (f" (label text {way!r})" if way != label else "")
             words = ", ".join(dict.fromkeys(reading.unknown))
             if not reading.says_nothing:
                 if words:
-                    faults.notes.append(f"{place}: {shown} has words that the encoder does not know: {words}")
+                    faults.notes.append(f"{place}: {shown} has words unknown to the encoder ({words})")
             elif vocabulary is not None and vocabulary.of_words:
-                found = f"{shown} has no word that the encoder has a vector for ({words or 'no word at all'})"
+                found = f"{shown} has no word that has a vector in the encoder ({words or 'no word at all'})"
                 faults.problems.append(Problem(place, found, remedy))
             else:
-                faults.notes.append(f"{place}: {shown} has no part that the encoder knows: {words}")
+                faults.notes.append(f"{place}: {shown} has no part known to the encoder ({words})")
     faults.problems.extend([] if faults.problems else _alike(said, place))
     return faults
 
@@ -77,8 +77,8 @@ def _alike(said: Mapping[str, Said], place: str) -> list[Problem]:
         other = first.setdefault(frozenset(reading.pieces for reading in ways.values()), label)
         if other != label:
             found.setdefault((other, label), list(ways))
-    remedy = "say them in different words, or make them one label"
+    remedy = "use different words for them, or make them one label"
     return [
-        Problem(place, f"labels {a!r} and {b!r} read the same to the encoder ({', '.join(ways)})", remedy)
+        Problem(place, f"labels {a!r} and {b!r} are the same for the encoder ({', '.join(ways)})", remedy)
         for (a, b), ways in found.items()
     ]

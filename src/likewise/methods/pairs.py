@@ -161,7 +161,7 @@ class PairModel(nn.Module):
     def set_objectives(self, objectives: Sequence[Objective]) -> None:
         """Replace what is learnt; heads whose key and shape stay keep their weights (stages hand them on)."""
         if not objectives:
-            raise UsageError("a stage needs at least one objective")
+            raise UsageError("this stage has no objective. Add at least one.")
         width = embedding_width(self.encoder)
         kept = dict(self.heads.items())
         fresh: set[str] = set()
@@ -180,8 +180,8 @@ class PairModel(nn.Module):
                 fresh |= {key} if known is None else set()
             elif objective.head == DESCRIBED and _same_shape(heads[key], new) is None:
                 raise UsageError(
-                    "objectives by head 'described' share one head: give all of them the same hidden "
-                    "and scale_features"
+                    "objectives with head 'described' share one head, but theirs differ. Give all of them "
+                    "the same hidden and scale_features."
                 )
             relation = objective.relation
             self.losses.append(
@@ -252,13 +252,11 @@ class PairModel(nn.Module):
         mine = [objective for objective in self.objectives if objective.relation.name == relation]
         if not mine:
             names = ", ".join(r.name for r in self.relations)
-            raise UsageError(f"the model does not answer relation {relation!r}; it answers {names}")
+            raise UsageError(f"the model does not answer relation {relation!r}. Choose one of {names}.")
         for objective in mine:
             if source is None or source == objective_source(objective):
                 return objective
-        raise UsageError(
-            f"relation {relation!r} is not answered by {source}; use {objective_source(mine[0])}"
-        )
+        raise UsageError(f"relation {relation!r} has no source {source!r}. Use {objective_source(mine[0])}.")
 
     def encode_chunks(self, chunks: Iterable[dict[str, Any]]) -> Tensor:
         """Vectors of the distinct texts of a batch, N×d, from chunks of similar length."""
@@ -283,7 +281,10 @@ class PairModel(nn.Module):
         if isinstance(head, DescribedHead):
             if description is None:
                 name = objective.relation.name
-                raise UsageError(f"relation {name!r} is answered by its description: give its vector too")
+                raise UsageError(
+                    f"relation {name!r} is answered by its description, but the description's vector is "
+                    "missing. Pass it too."
+                )
             output = head(features, description)
         else:
             output = head(features)
@@ -378,15 +379,15 @@ def refuse_blind_head(objective: Objective, pairing: Pairing, head: Head) -> Non
     if isinstance(head, DescribedHead) and head.blind:
         raise UsageError(
             f"relation {objective.relation.name!r}: matcher {objective.matcher!r} adds one score of the pair "
-            f"and one of the description: all relations would rank pairs alike; use {DEFAULT_MATCHER} "
-            "(allow_blind = true runs it as an ablation)"
+            "and one of the description, so all relations would rank pairs alike. Use "
+            f"{DEFAULT_MATCHER}, or set allow_blind = true to run it as an ablation."
         )
     if pairing.interacts or not head.linear:
         return
     raise UsageError(
         f"relation {objective.relation.name!r}: a linear head over {list(pairing.parts)} adds one score "
-        "per text and cannot compare them; add absdiff or prod to the pairing "
-        "(allow_blind = true runs it as an ablation)"
+        "per text and cannot compare the texts. Add absdiff or prod to pairing, or set allow_blind = true to "
+        "run it as an ablation."
     )
 
 

@@ -83,7 +83,9 @@ class InjectionModel(nn.Module):
         self.encoder, self.learns, self.features, self.two_tower = encoder, learns, features, two_tower
         transformer = getattr(encoder[0], "auto_model", None)
         if transformer is None:
-            raise ModelError("phrases are taught to a transformer; this encoder is none: choose another")
+            raise ModelError(
+                "phrase injection needs a transformer, but this encoder is none. Choose another."
+            )
         self.max_length = readable_length(max_length, transformer)
         if two_tower:
             self.max_length = min(self.max_length, int(encoder.max_seq_length or self.max_length))

@@ -44,7 +44,8 @@ def check_zone(relation: Relation, x0: float) -> None:
     """Refuse a buffer zone that reaches the neighbouring label's; x0 counts in label spacings."""
     if not 0.0 <= x0 <= 0.5:
         raise UsageError(
-            f"relation {relation.name!r}: x0 = {x0:g} must lie in 0..0.5, half the label spacing"
+            f"relation {relation.name!r}: x0 is {x0:g}, but it must lie in 0..0.5, half the label spacing. "
+            "Correct x0."
         )
 
 

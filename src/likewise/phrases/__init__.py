@@ -1,1 +1,1 @@
-"""Words, phrases and who makes them: the spans that an aligner pairs."""
+"""Words and phrases of texts, the phrasers that find them, and the aligner that links them."""

@@ -1,7 +1,7 @@
-"""Aligner: which words and which phrases of two texts mean the same, and how surely.
+"""Aligner: finds the words and phrases of two texts that mean the same, each with a probability.
 
-Words are linked first, many to many. Phrases are then linked along the two trees, their words' links being
-one of the things measured between them.
+Words are linked first, many to many. Phrases are then linked along the two trees of phrases; the links of
+their words are one of the features.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ Known = tuple[str, tuple[tuple[int, int], ...]]
 
 @dataclass(frozen=True, slots=True)
 class PhraseLink:
-    """Two spans of words that belong together: the chance that people link them, and how alike they are.
+    """A link between two spans of words: the chance that people would link them, and their similarity.
 
-    Both are 0..1. The chance decides about the link, which begins at .5. The strength, their cosine in the
-    encoder's last layer, is the nearer one to the scores people give to their links.
+    Both are 0..1. Spans are linked if the chance is at least .5. The strength is the spans' cosine in the
+    encoder's last layer; it is closer than the chance to the scores that people give to their links.
     """
 
     a: Span
@@ -49,7 +49,7 @@ class PhraseLink:
 
 @dataclass(frozen=True, slots=True)
 class AlignedPair:
-    """Two texts with their phrases, and the links between words and between phrases of several words."""
+    """Two texts with their phrases, the links between words, and the links between longer phrases."""
 
     a: Phrases
     b: Phrases
@@ -63,7 +63,7 @@ class AlignedPair:
 
 
 class Aligner:
-    """Links words and phrases of texts by the states of an encoder."""
+    """Links words and phrases of two texts by the hidden states of an encoder."""
 
     def __init__(
         self, encoder: SentenceTransformer, *, layer: int | None = None, scoring: Scoring | None = None
@@ -73,7 +73,7 @@ class Aligner:
 
     @property
     def longest(self) -> int:
-        """How many pieces of a text the encoder reads, markers included."""
+        """The number of tokens of a text that the encoder reads, including markers."""
         return self._states.longest
 
     def __call__(
@@ -92,7 +92,7 @@ class Aligner:
         return aligned
 
     def states_of(self, texts: Sequence[Phrases]) -> dict[Known, WordLayers]:
-        """Word states by text and words, each distinct one encoded once."""
+        """The word states of texts; each distinct text is encoded once."""
         distinct = list(dict.fromkeys((one.text, one.words) for one in texts))
         found = self._states([text for text, _ in distinct], [words for _, words in distinct])
         return dict(zip(distinct, found, strict=True))
@@ -102,12 +102,12 @@ class Aligner:
         return self._states.reads_whole(text)
 
     def align(self, a: Phrases, b: Phrases, states_a: WordLayers, states_b: WordLayers) -> AlignedPair:
-        """Align two texts whose word states are there."""
+        """Align two texts with their word states."""
         longest = max(len(a.words), len(b.words))
         if longest > MAX_WORDS:
             raise UsageError(
-                f"a text of {longest:,} words is longer than the {MAX_WORDS:,} that are aligned at once; "
-                "cut it into sentences or paragraphs"
+                f"a text has {longest:,} words, but at most {MAX_WORDS:,} can be aligned at once. "
+                "Cut it into sentences or paragraphs."
             )
         if not a.words or not b.words:
             return AlignedPair(a, b, (), ())

@@ -1,9 +1,9 @@
 """Blocks: the few phrases that cover a text and are shown beside those of another text.
 
-Links lie over one another: words, phrases, clauses, the whole text. An explanation needs one layer of them.
-It is cut from the top: a linked pair of phrases is divided into the links inside it until it is short, or has
-no phrase inside. What no link holds falls into phrases of its own. So the blocks of two texts fit each other
-where they can.
+Links overlap: words, phrases, clauses and the whole text may all be linked. An explanation needs a single
+layer of them. It is made from the top down: a linked pair of phrases is divided into the links inside it
+until it is short or has no phrase inside. Words without a link form their own phrases. The blocks of two
+texts thus correspond to each other where they can.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GROWTH = 2
 
 
 class SureLink(NamedTuple):
-    """Two spans that are linked, and how surely: which of two links is kept where both cannot be."""
+    """Two linked spans with their probability, which decides between links that exclude each other."""
 
     a: Span
     b: Span
@@ -32,7 +32,7 @@ class SureLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A phrase of one text: `partner` is its block in the other text, `link` the link that joins the two."""
+    """A phrase of one text; `partner` is its block in the other text, `link` the link between the two."""
 
     span: Span
     partner: int | None = None
@@ -41,7 +41,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """What cutting needs of a text: its phrases but for marks, which words are marks, the span of others."""
+    """A text's phrases without punctuation marks, the words that are marks, and the span of the others."""
 
     spans: tuple[Span, ...]
     marks: tuple[bool, ...]
@@ -59,7 +59,7 @@ class _Text:
 def pair_blocks(
     a: Phrases, b: Phrases, links: Sequence[SureLink]
 ) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
-    """The blocks of two texts, in order; together they hold every word that is no mark, each one once."""
+    """The blocks of two texts in order; together they hold every word except marks exactly once."""
     texts = _Text.of(a), _Text.of(b)
     worth = [
         (number, link)
@@ -77,15 +77,15 @@ def pair_blocks(
 
 
 def is_mark(token: str) -> bool:
-    """Whether a word is punctuation alone; an emoji is not."""
+    """Whether a word is only punctuation; an emoji is not."""
     return all(unicodedata.category(char)[0] in "PZC" for char in token)
 
 
 def _cores(a: Span, b: Span, links: Sequence[tuple[int, SureLink]], texts: tuple[_Text, _Text]) -> list[int]:
-    """Numbers of the links that become blocks, none overlapping another.
+    """The numbers of the links that become blocks, which do not overlap.
 
-    A long link may span words of one text whose match lies outside of it; what it left free is looked
-    at again.
+    A long link may span words whose match in the other text is outside the link; words that remain free are
+    therefore considered again.
     """
     whole = [number for number, link in links if (link.a, link.b) == (a, b)]
     cores: list[int] = []
@@ -106,7 +106,7 @@ def _cores(a: Span, b: Span, links: Sequence[tuple[int, SureLink]], texts: tuple
 def _divide(
     a: Span, b: Span, links: Sequence[tuple[int, SureLink]], texts: tuple[_Text, _Text]
 ) -> Iterator[int]:
-    """Numbers of the links that become blocks inside two spans, none overlapping another."""
+    """The numbers of the links inside two spans that become blocks, which do not overlap."""
     inside = [
         (number, link)
         for number, link in links
@@ -126,7 +126,7 @@ def _divide(
 
 
 def _stays_whole(link: SureLink, texts: tuple[_Text, _Text]) -> bool:
-    """Short, or without a phrase inside, on both sides; never all of a text, which would explain nothing."""
+    """Whether a link is short or has no phrase inside on both sides; a whole text is always divided."""
     sides = list(zip((link.a, link.b), texts, strict=True))
     if any(_within(text.all, span) for span, text in sides):
         return False
@@ -136,7 +136,7 @@ def _stays_whole(link: SureLink, texts: tuple[_Text, _Text]) -> bool:
 
 
 def _cover(text: _Text, cores: Sequence[Span]) -> list[Span]:
-    """Cores grown to the phrases around them, and phrases or runs of words over the rest."""
+    """The cores, extended to the phrases around them, and phrases or runs of words for the other words."""
     taken = {word for core in cores for word in range(*core)}
     found = [_grown(core, text, taken - set(range(*core))) for core in cores]
     for span in found:
@@ -151,7 +151,7 @@ def _cover(text: _Text, cores: Sequence[Span]) -> list[Span]:
 
 
 def _grown(core: Span, text: _Text, others: set[int]) -> Span:
-    """The largest phrase around a core that adds a word or two and nothing of another core."""
+    """The largest phrase around a core that adds one or two words and nothing of another core."""
     fitting = [
         span
         for span in text.spans
@@ -164,7 +164,7 @@ def _grown(core: Span, text: _Text, others: set[int]) -> Span:
 
 
 def _runs(words: Sequence[int], *, alone: bool) -> Iterator[Span]:
-    """Neighbours as one span; each `alone` where they are all there is, or a text would be one block."""
+    """Neighbouring words as one span; with `alone` each word is a span, so that a text has several blocks."""
     start = 0
     for place, word in enumerate(words):
         last = place + 1 == len(words)

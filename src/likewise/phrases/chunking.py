@@ -1,8 +1,8 @@
-"""Phrases by rules alone: small lists of words, hints from endings, and patterns. No model, English only.
+"""Find phrases by rules, without a model: small word lists, word endings and patterns, for English only.
 
-Each word gets a one-letter tag, first by itself, then beside its neighbours; one pattern over the tags cuts
-chunks like those that people drew for SemEval's interpretable similarity task: "on tree branches", "a black
-and white cat", "is standing", "to compete". A text in which no word is known, so one in another language, is
+Each word gets a one-letter tag, first by itself and then with its neighbours. A pattern over the tags cuts
+chunks like those that people marked for SemEval's interpretable similarity task: "on tree branches", "a black
+and white cat", "is standing", "to compete". A text without a known word, such as one in another language, is
 cut at its punctuation.
 """
 
@@ -117,7 +117,7 @@ _MOST_LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """A chunk of words; `inner` is where its nouns begin, after a preposition."""
+    """A chunk of words; `inner` is the place where its nouns begin, after a preposition."""
 
     kind: str
     start: int
@@ -126,7 +126,7 @@ class _Chunk:
 
 
 class RuleChunker:
-    """A phraser without a model: chunks of English by rules, punctuation for any other language."""
+    """A phraser without a model: it cuts English into chunks by rules and other languages at punctuation."""
 
     name = "rules"
 
@@ -135,7 +135,7 @@ class RuleChunker:
         return [self.over(text, split_words(text)) for text in texts]
 
     def over(self, text: str, words: tuple[tuple[int, int], ...]) -> Phrases:
-        """The phrases of a text whose words are known."""
+        """The phrases of a text whose words are already found."""
         lowered = _lowered(text, words)
         first = _first_tags(lowered)
         marks = [place for place, tag in enumerate(first) if tag in "pk"]
@@ -151,7 +151,7 @@ class RuleChunker:
 
 
 def _lowered(text: str, words: Sequence[tuple[int, int]]) -> list[str]:
-    """The words in lower case, but for US, which is not us."""
+    """The words in lower case, except "US", which is not "us"."""
     lowered = [text[start:end].lower().replace("’", "'") for start, end in words]
     if "us" in lowered and not text.isupper():
         return [
@@ -162,13 +162,13 @@ def _lowered(text: str, words: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _between(marks: Sequence[int], count: int) -> list[Span]:
-    """The stretches of words that marks leave between them."""
+    """The runs of words between marks."""
     edges = [-1, *marks, count]
     return [(a + 1, b) for a, b in pairwise(edges) if b - a > 1]
 
 
 def _trim(span: Span, marks: Sequence[int]) -> Span:
-    """A span without the marks at its edges; an empty one where it holds nothing else."""
+    """A span without the marks at its edges; an empty span if it holds only marks."""
     start, end = span
     low, high = bisect_left(marks, start), bisect_left(marks, end)
     while low < high and marks[low] == start:
@@ -179,7 +179,7 @@ def _trim(span: Span, marks: Sequence[int]) -> Span:
 
 
 def _first_tags(lowered: Sequence[str]) -> list[str]:
-    """A tag for each word by itself, but for prepositions of several words and a possessive cut in two."""
+    """The tag of each word by itself, except in prepositions of several words and split possessives."""
     tags = [_tag(word) for word in lowered]
     for place, word in enumerate(lowered):
         if word == "'" and lowered[place + 1 : place + 2] == ["s"]:
@@ -192,7 +192,7 @@ def _first_tags(lowered: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=1 << 16)
 def _tag(word: str) -> str:
-    """The tag of a lower-case word that nothing is known about but itself."""
+    """The tag of a lower-case word without its neighbours."""
     if word in _TAGS:
         return _TAGS[word]
     stem, apostrophe, clitic = word.rpartition("'")
@@ -212,7 +212,7 @@ def _tag(word: str) -> str:
 
 @dataclass(slots=True)
 class _Clause:
-    """What is known of a clause by the time a word is read: its tag before, and the noun phrase around it."""
+    """The state of a clause when a word is read: the tag before it, and the noun phrase around it."""
 
     before: str = "p"
     ends_in_s: bool = False
@@ -222,7 +222,7 @@ class _Clause:
     has_verb: bool = False
 
     def read(self, tag: str, first: str, word: str) -> None:
-        """Take in a word: its tag, and the tag that it had by itself."""
+        """Add a word with its tag and the tag that it had by itself."""
         if tag in "pwck":
             self.in_phrase = False
             self.has_verb = self.has_verb and tag == "k"
@@ -255,7 +255,7 @@ def _settle_ed(clause: _Clause, after: str) -> str:
 
 
 def _settle_s(clause: _Clause, after: str) -> str:
-    """A word in -s: a verb where a plural cannot stand ("a bus drives"), or seldom would."""
+    """A word in -s: a verb where a plural is impossible ("a bus drives") or rare."""
     if clause.before == "o" or (clause.before == "d" and clause.singular):
         return "v"
     if clause.before != "n" or clause.has_verb or clause.ends_in_s:
@@ -268,7 +268,7 @@ def _settle_s(clause: _Clause, after: str) -> str:
 
 
 def _settle_verb(clause: _Clause, after: str) -> str:
-    """A verb that may be a noun: a verb after a subject, an auxiliary or to, and in front of an object."""
+    """A verb that may also be a noun: a verb after a subject, an auxiliary or to, and before an object."""
     if clause.before in "otaxwl":
         return "v"
     if clause.before == "n":
@@ -277,7 +277,7 @@ def _settle_verb(clause: _Clause, after: str) -> str:
 
 
 def _settle_unknown(clause: _Clause, after: str) -> str:
-    """A word of which nothing is known: a noun, unless only a verb can follow what stands before it."""
+    """An unknown word: a noun, unless only a verb can follow the word before it."""
     return "v" if clause.before in "tl" or (clause.before == "o" and not clause.has_verb) else "n"
 
 
@@ -337,7 +337,7 @@ def _settled(first: Sequence[str], lowered: Sequence[str]) -> str:
 
 
 def _chunk_spans(tags: str, lowered: Sequence[str]) -> list[Span]:
-    """Chunks, the nouns inside them, and chunks with the of-phrases that follow."""
+    """The chunks, the nouns inside them, and chunks together with the of-phrases that follow."""
     chunks = _coordinated(list(_chunks(tags)), tags)
     wanted = [(chunk.start, chunk.end) for chunk in chunks]
     wanted += [(chunk.inner, chunk.end) for chunk in chunks]
@@ -354,9 +354,9 @@ def _chunks(tags: str) -> Iterator[_Chunk]:
 
 
 def _coordinated(chunks: list[_Chunk], tags: str) -> list[_Chunk]:
-    """Chunks, with noun chunks joined over a conjunction: "a computer and papers", "wine, bread and soup".
+    """The chunks; noun chunks are joined over conjunctions ("a computer and papers", "wine, bread and soup").
 
-    Not where the last of them opens a clause of its own: "on a bench and a woman stands".
+    They are not joined if the last one begins its own clause: "on a bench and a woman stands".
     """
     joined: list[_Chunk] = []
     place, verb = 0, False
@@ -374,7 +374,7 @@ def _coordinated(chunks: list[_Chunk], tags: str) -> list[_Chunk]:
 
 
 def _last_of_list(chunks: Sequence[_Chunk], place: int, tags: str) -> int:
-    """Where the list of noun chunks ends that begins at a place; the place itself where there is none."""
+    """The end of the list of noun chunks that begins at a place; the place itself if there is no list."""
     last, here, found = place, place + 1, False
     while here < min(len(chunks), place + 2 * _MOST_LISTED) and not found:
         between = here
@@ -388,7 +388,7 @@ def _last_of_list(chunks: Sequence[_Chunk], place: int, tags: str) -> int:
 
 
 def _with_of(chunks: Sequence[_Chunk], lowered: Sequence[str]) -> list[Span]:
-    """Noun and preposition chunks together with the chunks after them that begin with "of"."""
+    """Noun and preposition chunks, each with the following chunks that begin with "of"."""
     wanted: list[Span] = []
     for before, chunk in pairwise(chunks):
         if lowered[chunk.start] == "of" and chunk.kind == "preposition":

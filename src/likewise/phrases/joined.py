@@ -1,6 +1,6 @@
-"""Two texts as one input of a transformer: [CLS] a [SEP] b [SEP], with the pieces of every span of words.
+"""Two texts as one input of a transformer, [CLS] a [SEP] b [SEP], with the tokens of every span of words.
 
-Texts are cut into pieces once and put together as often as negatives are drawn anew.
+Texts are tokenized once and joined again whenever new negatives are drawn.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PieceRuns = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PieceText:
-    """A text as pieces without markers, and its phrases as runs of them: words, phrases, the whole."""
+    """A text as tokens without markers, and its phrases as runs of tokens: words, phrases, the whole text."""
 
     text: str
     ids: tuple[int, ...]
@@ -32,7 +32,7 @@ class PieceText:
 
 @dataclass(frozen=True, slots=True)
 class PiecePair:
-    """Two texts and which phrase of the first is which of the second, k×2 numbers of phrases."""
+    """Two texts with the links between their phrases: k×2 numbers of phrases."""
 
     a: PieceText
     b: PieceText
@@ -41,7 +41,7 @@ class PiecePair:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The input made of one text or two: piece ids, which text each belongs to, where each text starts."""
+    """One input of one or two texts: token ids, the text of each token, and the start of each text."""
 
     ids: list[int]
     types: list[int]
@@ -49,29 +49,32 @@ class Joined:
 
 
 class Joiner:
-    """Puts pieces together as the tokenizer itself would, markers included."""
+    """Joins tokens as the tokenizer itself would, with its markers."""
 
     def __init__(self, tokenizer: Any) -> None:
         if not getattr(tokenizer, "is_fast", False):
-            raise ModelError("phrases need a fast tokenizer, which knows the characters of its pieces")
+            raise ModelError(
+                "phrases need a fast tokenizer, which knows the characters of its tokens, but this model has "
+                "none. Choose another encoder."
+            )
         self._tokenizer = tokenizer
         self._one, self._two = _layout(tokenizer, "a"), _layout(tokenizer, "a", "a")
 
     def pairs(self, linked: Sequence[LinkedPair]) -> list[PiecePair]:
-        """Linked pairs as pieces; each distinct text is cut once."""
+        """Linked pairs as tokens; each distinct text is tokenized once."""
         texts = list(dict.fromkeys(text for pair in linked for text in (pair.text_a, pair.text_b)))
         cut = dict(zip(texts, self.cut(texts), strict=True))
         return [_piece_pair(pair, cut) for pair in linked]
 
     def cut(self, texts: Sequence[str]) -> list[tuple[list[int], list[Range]]]:
-        """Per text the ids of its pieces and the characters of each."""
+        """For each text, the ids of its tokens and the characters of each token."""
         found = self._tokenizer(
             list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False
         )
         return list(zip(found["input_ids"], found["offset_mapping"], strict=True))
 
     def join(self, *texts: Sequence[int]) -> Joined:
-        """One input of one text's pieces, or of two."""
+        """Join the tokens of one or two texts as one input."""
         layout = self._one if len(texts) == 1 else self._two
         ids, types, starts = list(layout.gaps[0]), list(layout.gap_types[0]), []
         for number, text in enumerate(texts):
@@ -82,11 +85,11 @@ class Joiner:
 
     @property
     def markers(self) -> int:
-        """How many pieces markers take beside two texts."""
+        """The number of markers in an input of two texts."""
         return sum(map(len, self._two.gaps))
 
     def batch(self, inputs: Sequence[Joined]) -> dict[str, Any]:
-        """Inputs as padded tensors."""
+        """The inputs as padded tensors."""
         features: dict[str, Any] = {"input_ids": [one.ids for one in inputs]}
         if "token_type_ids" in self._tokenizer.model_input_names:
             features["token_type_ids"] = [one.types for one in inputs]
@@ -103,7 +106,7 @@ class _Layout:
 
 
 def _layout(tokenizer: Any, *texts: str) -> _Layout:
-    """What the tokenizer puts around texts, read off an example."""
+    """The markers that the tokenizer puts around texts, found from an example."""
     found = tokenizer(*texts)
     ids, owners = found["input_ids"], found.sequence_ids(0)
     types = found.get("token_type_ids") or [0] * len(ids)
@@ -137,9 +140,9 @@ def _piece_pair(pair: LinkedPair, cut: dict[str, tuple[list[int], list[Range]]])
 def _with_phrases(
     text: str, cut: tuple[list[int], list[Range]], words: Sequence[Range], spans: Sequence[Span]
 ) -> tuple[PieceText, dict[Span, int]]:
-    """A text with its phrases as pieces, and the number of each span among them.
+    """A text with its phrases as tokens, and the number of each span.
 
-    Spans that links name may cross others: they are added to the tree's own, not refused.
+    Spans that links name may cross others; they are added to those of the tree.
     """
     ids, offsets = cut
     runs = pieces_of_words(words, offsets)
@@ -154,6 +157,6 @@ def _with_phrases(
 
 
 def _tree_spans(text: str, words: Sequence[Range], spans: Sequence[Span]) -> list[Span]:
-    """Every word, the whole, and the spans that do not cross."""
+    """Every word, the whole text, and the spans that do not cross."""
     kept = uncrossed(order(spans), len(words))
     return nodes(Phrases(text, tuple(words), kept, ""))[0]

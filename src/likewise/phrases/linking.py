@@ -1,4 +1,4 @@
-"""Pairs of texts to pairs with phrase links: phrases found, aligned, written down in the plain format."""
+"""Add phrase links to pairs of texts: find phrases, align them, and give the links in the plain format."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Item = TypeVar("_Item")
 
 
 class Asked(NamedTuple):
-    """Two texts, and where they stand: `source` is named in errors, `id` goes into a corpus of links."""
+    """Two texts and their origin: `source` is named in errors, `id` is written to a corpus of links."""
 
     a: str
     b: str
@@ -46,7 +46,7 @@ def link_pairs(
     by: str,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[LinkedPair]:
-    """Pairs with their links, in the order given; an aligned pair keeps what it has."""
+    """The pairs with their links in the given order; pairs that already have links keep them."""
     for group in cut(pairs, WINDOW):
         bare = [Asked(one.text_a, one.text_b, one.source, one.id) for one in group if not one.aligned]
         found = align_pairs(bare, phraser, aligner, by=by)
@@ -58,7 +58,7 @@ def link_pairs(
 def align_pairs(
     pairs: Iterable[Asked], phraser: Phraser, aligner: Aligner, *, by: str
 ) -> Iterator[LinkedPair]:
-    """Our links of pairs in the plain format: `score` is a link's strength, `by` says who made what."""
+    """The pairs with our links in the plain format; `score` is a link's strength, `by` names the makers."""
     for window in phrased(pairs, phraser):
         aligned = aligner([(a, b) for _, a, b in window])
         for (asked, a, b), found in zip(window, aligned, strict=True):
@@ -77,15 +77,15 @@ def align_pairs(
 
 
 def makers(pair: LinkedPair) -> tuple[str, str]:
-    """Who made the phrases of a linked pair and who its links, "given" where that is not said."""
+    """The makers of a linked pair's phrases and of its links; "given" if they are not recorded."""
     links_by, _, phrases_by = (pair.by or "").partition(_PHRASES_BY)
     return phrases_by or GIVEN, links_by or GIVEN
 
 
 def phrases_of(pair: LinkedPair) -> tuple[Phrases, Phrases]:
-    """The phrases of a linked pair: those listed, and those of several words that its links name.
+    """The phrases of a linked pair: the listed ones, and phrases of several words that its links name.
 
-    A word that a link names stays unlisted, as phrasers leave it: listed, it would be shown by itself.
+    A single word that a link names is not listed, because a listed word would be shown separately.
     """
     refuse_crossing(pair)
     spans_a = [*pair.spans_a, *_of_several_words(link.a for link in pair.links)]
@@ -101,7 +101,7 @@ def _of_several_words(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def phrased(pairs: Iterable[Asked], phraser: Phraser) -> Iterator[list[Phrased]]:
-    """Pairs with their phrases, as many at once as the word budget holds, one at least."""
+    """Pairs with their phrases, in groups of at least one pair that fit the word budget."""
     for group in cut(pairs, WINDOW):
         texts = list(dict.fromkeys(text for asked in group for text in asked[:2]))
         found = dict(zip(texts, _checked(phraser(texts), len(texts)), strict=True))
@@ -120,25 +120,27 @@ def phrased(pairs: Iterable[Asked], phraser: Phraser) -> Iterator[list[Phrased]]
 
 
 def _checked(found: Iterable[Phrases], texts: int) -> list[Phrases]:
-    """What a function of the caller's own found, if it is what such a function finds."""
+    """The phrases that a caller's own function found; raises an error for anything else."""
     known = list(found) if isinstance(found, Iterable) else []
     if len(known) == texts and all(isinstance(one, Phrases) for one in known):
         return known
-    raise UsageError(f"phrases: the function gave {quoted(found, most=80)}, expected Phrases for every text")
+    raise UsageError(
+        f"phrases: the function returned {quoted(found, most=80)}. It must return Phrases for every text."
+    )
 
 
 def cut(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
-    """Groups of so many, the last one of what is left."""
+    """Groups of `size` items; the last one holds the rest."""
     waiting = iter(items)
     while group := list(islice(waiting, size)):
         yield group
 
 
 def refuse_long(a: Phrases, b: Phrases, source: str) -> None:
-    """Stop at a text that the aligner would refuse, and say where it stands."""
+    """Raise an error, with the place, for a text that is too long for the aligner."""
     for side, phrases in zip(("first", "second"), (a, b), strict=True):
         if len(phrases.words) > MAX_WORDS:
             what = (
-                f"the {side} text has {len(phrases.words):,} words, at most {MAX_WORDS:,} are aligned at once"
+                f"the {side} text has {len(phrases.words):,} words, but at most {MAX_WORDS:,} can be aligned"
             )
             raise DataError([Problem(source or "pair", what, "cut it into sentences or paragraphs")])

@@ -1,8 +1,8 @@
-"""What is measured between the words, or the spans, of two texts before they are linked.
+"""The features of word pairs and span pairs by which the words and phrases of two texts are linked.
 
-Cosines are put on a scale of their pair of texts (0: its mean, 1: the same vector), because encoders
-differ in where their cosines lie: one set of weights then serves them all. Cosines of the last layer stay as
-they are: whether two phrases mean the same is a question of their level, and encoders are trained for it.
+Cosines are rescaled for each pair of texts (0: their mean, 1: equal vectors), because the ranges of cosines
+differ between encoders; one set of weights then serves all encoders. Cosines of the last layer are not
+rescaled, because their level shows whether two phrases mean the same, and encoders are trained for this.
 """
 
 from __future__ import annotations
@@ -49,26 +49,26 @@ FUNCTION_WORDS = frozenset(
 
 
 def cosines(a: Vectors, b: Vectors) -> Array:
-    """Cosines of all rows with all rows."""
+    """The cosines of all rows of a with all rows of b."""
     found: Array = (unit(a) @ unit(b).T).astype(np.float64)
     return found
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Rows of length 1; zeros stay."""
+    """The rows scaled to length 1; zero rows stay zero."""
     found: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9)
     return found
 
 
 def means(states: Vectors, spans: Sequence[Sequence[int]]) -> Vectors:
-    """The mean state of each span, given by its words' numbers."""
+    """The mean state of each span; spans are given by the numbers of their words."""
     inside = _members(spans, len(states)).astype(np.float32)
     found: Vectors = inside @ states / inside.sum(1, keepdims=True)
     return found
 
 
 def word_measures(a: Sequence[str], b: Sequence[str], cosines: Array) -> Array:
-    """Measures of every word of a text against every word of another, n×m×len(WORD_MEASURES)."""
+    """The features of every pair of words of two texts, n×m×len(WORD_MEASURES)."""
     scaled = on_scale_of_pair(cosines)
     around = np.zeros((len(a) + 2, len(b) + 2))
     around[1:-1, 1:-1] = scaled
@@ -99,7 +99,7 @@ def word_measures(a: Sequence[str], b: Sequence[str], cosines: Array) -> Array:
 
 
 def context_measures(logits: Array, linked: Array) -> Array:
-    """Measures of a first guess: what is linked, what its neighbours are, whether a word is still free."""
+    """The features of a first guess: linked words, their neighbours, and whether a word is still free."""
     chance = 1 / (1 + np.exp(-logits))
     row = np.maximum(linked.sum(1, keepdims=True) - linked, 0)
     column = np.maximum(linked.sum(0, keepdims=True) - linked, 0)
@@ -125,9 +125,9 @@ def span_measures(
     last: Array,
     chances: Array,
 ) -> Array:
-    """Measures of spans (their words' numbers) against spans.
+    """The features of all pairs of spans, which are given by the numbers of their words.
 
-    `cosines` are those of the middle layer, `last` of the last one; `chances` are those of the word links.
+    `cosines` are of the middle layer, `last` of the last layer; `chances` are the chances of the word links.
     """
     in_a, in_b = _members(spans_a, len(a)), _members(spans_b, len(b))
     sizes_a, sizes_b = in_a.sum(1), in_b.sum(1)
@@ -160,7 +160,7 @@ def span_measures(
 
 
 def on_scale_of_pair(cosines: Array) -> Array:
-    """Cosines with 0 at the mean of the pair of texts and about 1 at equal vectors."""
+    """Cosines rescaled to 0 at the mean of the pair of texts and to about 1 at equal vectors."""
     if not cosines.size:
         return cosines
     middle = cosines.mean()
@@ -169,7 +169,7 @@ def on_scale_of_pair(cosines: Array) -> Array:
 
 
 def margin(scores: Array) -> Array:
-    """How far each score is above the best other one of its row; negative below it, 0 without a rival."""
+    """The difference of each score from the best other score of its row; 0 if there is no other."""
     if scores.shape[1] < 2:
         return np.zeros_like(scores)
     ordered = np.sort(scores, axis=1)
@@ -184,9 +184,9 @@ def _with_margins(
 
 
 def margin_apart(scores: Array, apart: NDArray[np.bool_]) -> Array:
-    """How far each score is above the best of its row among the spans that share no word; 0 without one.
+    """The difference of each score from the best of its row among spans that share no word; 0 without one.
 
-    A phrase and its parts are no rivals: all of them may be linked.
+    A phrase and its parts do not compete, because all of them may be linked.
     """
     rivals = np.empty_like(scores)
     step = max(1, _CELLS // max(scores.size, 1))
@@ -198,7 +198,7 @@ def margin_apart(scores: Array, apart: NDArray[np.bool_]) -> Array:
 
 
 def mutual(scores: Array, above: float) -> Array:
-    """1 where a score is the best of its row and of its column, and above a bar; the first of equals wins."""
+    """1 where a score is the best of its row and column and above a threshold; the first of equals wins."""
     chosen = np.zeros_like(scores)
     if not scores.size:
         return chosen
@@ -210,7 +210,7 @@ def mutual(scores: Array, above: float) -> Array:
 
 
 def _alike(a: Sequence[AbstractSet[str]], b: Sequence[AbstractSet[str]]) -> Array:
-    """Jaccard's share of every set with every set; 0 for two empty ones."""
+    """The Jaccard similarity of every set with every set; 0 for two empty sets."""
     common = np.array([[len(x & y) for y in b] for x in a], dtype=float).reshape(len(a), len(b))
     sizes = np.array([len(x) for x in a])[:, None] + np.array([len(y) for y in b])[None]
     found: Array = common / np.maximum(sizes - common, 1)
@@ -219,7 +219,7 @@ def _alike(a: Sequence[AbstractSet[str]], b: Sequence[AbstractSet[str]]) -> Arra
 
 @lru_cache(maxsize=20_000)
 def _letters(text: str) -> frozenset[str]:
-    """Three letters at a time, ends marked."""
+    """The letter trigrams of a text, with marked ends."""
     marked = f"^{text}$"
     return frozenset(marked[i : i + 3] for i in range(max(len(marked) - 2, 1)))
 
@@ -244,7 +244,7 @@ def _members(spans: Sequence[Sequence[int]], words: int) -> Array:
 
 
 def _shifted(values: Array, down: int, right: int) -> Array:
-    """Each cell's neighbour; zeros beyond the edge."""
+    """The neighbour of each cell; zero beyond the edge."""
     padded = np.pad(values, 1)
     rows, columns = values.shape
     return padded[1 + down : 1 + down + rows, 1 + right : 1 + right + columns]

@@ -1,8 +1,8 @@
-"""Phrases from spaCy's parser, and which phraser a name leads to.
+"""Find phrases with spaCy's parser, and find a phraser by its name.
 
-From a parse come noun chunks, what hangs on a word as a whole (clauses, objects, prepositional phrases), a
-verb with its auxiliaries and particles, and that group growing to the right by one dependent at a time
-("plays", "plays guitar", "plays guitar in the park"). Marks at the edges are cut off.
+A parse gives noun chunks, the whole subtree of a word (clauses, objects, prepositional phrases), a verb with
+its auxiliaries and particles, and this group extended to the right by one dependent at a time ("plays",
+"plays guitar", "plays guitar in the park"). Marks at the edges are cut off.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class SpacyPhraser:
-    """Phrases from a spaCy pipeline with a parser: a folder, or the name of an installed package."""
+    """A phraser that uses a spaCy pipeline with a parser: a folder or the name of an installed package."""
 
     def __init__(self, path_or_name: str | os.PathLike[str]) -> None:
-        """Load the pipeline without what phrases do not need."""
+        """Load the pipeline without the components that phrases do not need."""
         folder = _folder(os.fspath(path_or_name))
         installed = folder in map(_package, {os.fspath(path_or_name), *PACKAGES})
         self._nlp = _load(folder, installed=installed)
@@ -59,7 +59,8 @@ class SpacyPhraser:
         """The phrases of each text."""
         most = self._nlp.max_length
         if long := [number for number, text in enumerate(texts) if len(text) > most]:
-            what, remedy = f"has more than the {most:,} characters that spaCy parses at once", "cut it up"
+            what = f"the text has more than the {most:,} characters that spaCy parses at once"
+            remedy = "cut it into shorter texts"
             raise DataError([Problem(f"text {number}", what, remedy) for number in long])
         # Half a character pair cannot be encoded, which spaCy wants to; the offsets stay the same.
         clean = (_SURROGATE.sub("\ufffd", text) for text in texts)
@@ -73,9 +74,9 @@ class SpacyPhraser:
 
 
 def phraser(name: str = "auto", tell: Callable[[str], None] | None = None) -> Phraser:
-    """The phraser of a name: "rules", "spacy", or the folder or the package of a spaCy pipeline.
+    """Find a phraser by name: "rules", "spacy", or the folder or package of a spaCy pipeline.
 
-    "auto" is spaCy where it and a model are installed, and the rules otherwise, which it tells in one line.
+    "auto" uses spaCy if it and a model are installed, and otherwise the rules, which is reported in one line.
     """
     if name == "rules":
         return RuleChunker()
@@ -85,12 +86,12 @@ def phraser(name: str = "auto", tell: Callable[[str], None] | None = None) -> Ph
     if _has_spacy() and _find_model() is not None:
         return SpacyPhraser("spacy")
     if tell is not None:
-        tell(f"phrases by rules, since {lacking}; for better ones: {REMEDY}")
+        tell(f"{lacking}, so phrases are found by rules. For better phrases, run {REMEDY}.")
     return RuleChunker()
 
 
 def pipeline_print(name: str) -> str:
-    """What the pipeline holds that a phraser's name leads to; nothing where phrases are found by rules."""
+    """A hash of the pipeline that a phraser's name leads to; empty if phrases are found by rules."""
     if name == "rules" or (name == "auto" and (not _has_spacy() or _find_model() is None)):
         return ""
     return content_key(content_digests(_folder("spacy" if name == "auto" else name)), length=16)
@@ -104,7 +105,7 @@ def _has_spacy() -> bool:
 
 
 def _find_model() -> Path | None:
-    """The folder of the first model there is: LIKEWISE_MODELS/spacy, then the packages, larger ones first."""
+    """The folder of the first model found: LIKEWISE_MODELS/spacy, then the packages, larger ones first."""
     folder = local_model("spacy")
     if folder is not None and _is_pipeline(folder):
         return folder
@@ -129,40 +130,43 @@ def _package(name: str) -> Path | None:
 
 
 def _folder(name: str) -> Path:
-    """The folder of a pipeline; what to do about it where there is none."""
+    """The folder of a pipeline; raises an error with a remedy if there is none."""
     if not _has_spacy():
-        raise UsageError(f"phrases '{name}': spaCy is not installed; {REMEDY}, or ask for 'rules'")
+        raise UsageError(f"phrases '{name}': spaCy is not installed. Run {REMEDY}, or use 'rules'.")
     if name == "spacy":
         found = _find_model()
         if found is None:
-            raise UsageError(f"phrases 'spacy': no model was found; {REMEDY}, or ask for 'rules'")
+            raise UsageError(f"phrases 'spacy': no spaCy model was found. Run {REMEDY}, or use 'rules'.")
         return found
     folder = Path(os.path.expanduser(name))
     if is_there(folder) and folder.is_dir():
         if _is_pipeline(folder):
             return folder
-        raise ModelError(f"{folder}: is not a spaCy pipeline (no config.cfg and meta.json); {REMEDY}")
+        raise ModelError(
+            f"{folder} is not a spaCy pipeline (it lacks config.cfg or meta.json). Install one: {REMEDY}."
+        )
     found = local_model(name) or _package(name)
     if found is None or not _is_pipeline(found):
         raise UsageError(
-            f"phrases '{name}': is neither rules, spacy nor auto, nor the folder or installed package of a "
-            f"spaCy pipeline; {REMEDY}"
+            f"phrases '{name}' is not rules, spacy or auto, nor the folder or installed package of a spaCy "
+            f"pipeline. Use one of these, or run {REMEDY}."
         )
     return found
 
 
 @contextmanager
 def _without_pickles(folder: Path) -> Iterator[None]:
-    """Refuse layers of PyTorch and other frameworks while a pipeline is loaded: their weights are pickles.
+    """Raise an error for layers of PyTorch and other frameworks in a pipeline, whose weights are pickles.
 
-    By whatever way a folder leads to one, its weights pass through a shim. Pipelines that were installed as
-    packages are programs anyhow.
+    Such weights always pass through a shim, however a folder refers to them. Pipelines that were installed as
+    packages can run code anyway.
     """
     from thinc.shims.shim import Shim
 
     def refuse(self: Any, *given: Any, **options: Any) -> Any:
         raise ModelError(
-            f"{folder}: holds a layer of PyTorch, whose weights are a pickle, which can run code; {REMEDY}"
+            f"{folder} holds a PyTorch layer, whose weights are a pickle, and a pickle can run code. Use "
+            f"another pipeline: {REMEDY}."
         )
 
     kinds, waiting = [], [Shim]
@@ -193,20 +197,20 @@ def _load(folder: Path, *, installed: bool) -> Language:
         with nullcontext() if installed else _without_pickles(folder):
             nlp = spacy.load(folder, exclude=list(_UNUSED))
     except ImportError as error:
-        raise UsageError(f"spaCy cannot be imported ({error}); {REMEDY}, or ask for 'rules'") from error
+        raise UsageError(f"spaCy cannot be imported ({error}). Run {REMEDY}, or use 'rules'.") from error
     except LikewiseError:
         raise
     except Exception as error:
         said = str(error).strip().partition("\n")[0][:300]
-        raise ModelError(f"{folder}: spaCy cannot load it ({said}); {REMEDY}") from error
+        raise ModelError(f"spaCy cannot load {folder} ({said}). Use another pipeline: {REMEDY}.") from error
     if "parser" not in nlp.pipe_names:
-        raise ModelError(f"{folder}: the pipeline has no parser; {REMEDY}")
+        raise ModelError(f"{folder}: this pipeline has no parser. Use another one: {REMEDY}.")
     return nlp
 
 
 @dataclass(frozen=True, slots=True)
 class _Parse:
-    """A parse by numbers of words, white space left out: what phrases are made from."""
+    """A parse as numbers of words without white space, from which phrases are made."""
 
     words: tuple[tuple[int, int], ...]
     heads: list[int]
@@ -239,7 +243,7 @@ def _read(doc: Doc) -> _Parse:
 
 
 def _head(token: Any) -> Any:
-    """What a token hangs on, over white space that spaCy may have put between."""
+    """The head of a token, skipping white space that spaCy may have put between."""
     head = token.head
     while head.is_space and head.head.i != head.i:
         head = head.head
@@ -271,7 +275,7 @@ def _wholes(heads: Sequence[int], children: Sequence[Sequence[int]]) -> list[Spa
 
 
 def _candidates(parse: _Parse) -> Iterator[Span]:
-    """Spans of two words or more, those to keep first: noun chunks, then the longest."""
+    """Spans of two or more words in order of preference: noun chunks, then the longest spans."""
     parts = [*filter(None, parse.wholes), *_verb_spans(parse), *_preposition_spans(parse)]
     parts.sort(key=lambda span: (span[0] - span[1], span[0]))
     for wanted in (parse.nouns, parts):
@@ -307,7 +311,7 @@ def _verb_spans(parse: _Parse) -> Iterator[Span]:
 
 
 def _group_start(parse: _Parse, verb: int) -> int:
-    """Where the auxiliaries, negations and single adverbs begin that stand right before a verb."""
+    """The start of the auxiliaries, negations and single adverbs directly before a verb."""
     start = verb
     for child in sorted((child for child in parse.children[verb] if child < verb), reverse=True):
         if parse.labels[child] not in _BEFORE_VERB or parse.wholes[child] != (start - 1, start):
@@ -317,7 +321,7 @@ def _group_start(parse: _Parse, verb: int) -> int:
 
 
 def _preposition_spans(parse: _Parse) -> Iterator[Span]:
-    """A preposition with the noun chunk right after it, without what hangs on that."""
+    """A preposition with the noun chunk directly after it, without the chunk's dependents."""
     begins = {start: end for start, end in parse.nouns}
     for place, label in enumerate(parse.labels):
         if label in _PREPOSITIONS and place + 1 in begins:

@@ -1,4 +1,4 @@
-"""Words of a text ↔ pieces of a tokenizer, by the characters they cover."""
+"""Map the words of a text to the tokens of a tokenizer by the characters that they cover."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ NONE: Range = (0, 0)
 
 
 def pieces_of_words(words: Sequence[Range], pieces: Sequence[Range]) -> list[Range]:
-    """Per word the half-open run of pieces that cover it: from its first piece to its last.
+    """For each word, the half-open run of tokens that cover it, from the first to the last.
 
-    Both are character ranges in order. Pieces without characters (markers such as [CLS]) belong to no word; a
-    word without a piece (cut off, or dropped by the tokenizer) gets the empty run (0, 0).
+    Words and tokens are character ranges in order. Tokens without characters (markers such as [CLS]) belong
+    to no word. A word without a token (cut off, or dropped by the tokenizer) gets the empty run (0, 0).
     """
     real = [index for index, (start, end) in enumerate(pieces) if end > start]
     starts = [pieces[index][0] for index in real]
@@ -26,6 +26,6 @@ def pieces_of_words(words: Sequence[Range], pieces: Sequence[Range]) -> list[Ran
 
 
 def pieces_of_span(span: Range, runs: Sequence[Range]) -> Range:
-    """The run of pieces of a span of words: first piece of its first word to last piece of its last word."""
+    """The tokens of a span of words, from the first of its first word to the last of its last word."""
     inside = [run for run in runs[span[0] : span[1]] if run != NONE]
     return (inside[0][0], inside[-1][1]) if inside else NONE

@@ -1,8 +1,8 @@
-"""What the folder of a spaCy pipeline may hold, looked at before spaCy opens it.
+"""Check the folder of a spaCy pipeline before spaCy opens it.
 
 spaCy opens every file that it expects, and config.cfg names functions that it calls: loggers that write
-files, callbacks, readers, other pipelines. Only those are let through that components are built of. What
-stands in [training], [corpora], [pretraining] and [initialize] is never called when a pipeline is loaded.
+files, callbacks, readers, other pipelines. Only functions that build components are allowed. The sections
+[training], [corpora], [pretraining] and [initialize] are never used when a pipeline is loaded.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 _REPEATED = re.compile(r"depth|layers|window_size|pieces")
 _MOST_REPEATED, _MOST_WIDTH = 64, 2**20
-_REMEDY = "correct it, or install the pipeline as a package if you trust it"
+_REMEDY = "Correct it, or install the pipeline as a package if you trust it."
 
 
 def check_pipeline_files(folder: Path) -> None:
-    """Refuse what is no regular file in a folder or behind its links, and text that would fill the memory."""
+    """Raise an error for special files in a folder or behind its links, and for text that is too large."""
     for path in _below(folder):
         refuse_endless(path)
         if path.suffix in (".json", ".cfg", ".jsonl") and path.is_file() and path.stat().st_size > LARGE:
             raise ModelError(
-                f"{path}: has {path.stat().st_size:,} bytes, at most {LARGE:,} are read; {_REMEDY}"
+                f"{path} has {path.stat().st_size:,} bytes, but at most {LARGE:,} are read. {_REMEDY}"
             )
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """All in a folder and below that is no folder itself; links are followed, a circle of them once."""
+    """All files in a folder and its subfolders; links are followed, but a loop only once."""
     waiting, seen, count = [folder], set(), 0
     while waiting:
         place = waiting.pop()
@@ -55,7 +55,7 @@ def _below(folder: Path) -> Iterator[Path]:
             count += 1
             if count > _MOST_FILES:
                 raise ModelError(
-                    f"{folder}: holds more than {_MOST_FILES:,} files, links followed; {_REMEDY}"
+                    f"{folder} holds more than {_MOST_FILES:,} files, counted through links. {_REMEDY}"
                 )
             if path.is_dir():
                 waiting.append(path)
@@ -64,30 +64,32 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def check_pipeline_config(folder: Path) -> None:
-    """Refuse a config.cfg that calls anything beyond what components are built of, or builds too many."""
+    """Raise an error for a config.cfg that calls other functions than those of components."""
     from thinc.api import Config
 
     path = folder / "config.cfg"
     if path.stat().st_size > _MOST_CONFIG:
-        raise ModelError(f"{path}: is larger than {_MOST_CONFIG:,} bytes, which no pipeline needs; {_REMEDY}")
+        raise ModelError(
+            f"{path} is larger than {_MOST_CONFIG:,} bytes, but no pipeline needs more. {_REMEDY}"
+        )
     config: dict[str, Any] = Config().from_disk(path, interpolate=False)
     nlp = config.get("nlp") if isinstance(config.get("nlp"), dict) else {}
     for name in _CALLBACKS:
         if nlp and nlp.get(name) is not None:
-            raise ModelError(f"{path}: [nlp] {name} is set, and would be run; remove it, or {_REMEDY}")
+            raise ModelError(f"{path}: [nlp] {name} is set and would run code. Remove it. {_REMEDY}")
     if nlp and not _LANGUAGE.fullmatch(str(nlp.get("lang"))):
         raise ModelError(
-            f"{path}: [nlp] lang = {str(nlp.get('lang'))[:60]!r} is no code of a language; {_REMEDY}"
+            f"{path}: [nlp] lang = {str(nlp.get('lang'))[:60]!r} is not a language code. {_REMEDY}"
         )
     components = config.get("components")
     if isinstance(components, dict) and len(components) > _MOST_COMPONENTS:
-        raise ModelError(f"{path}: has more than {_MOST_COMPONENTS} components; {_REMEDY}")
+        raise ModelError(f"{path} has more than {_MOST_COMPONENTS} components. {_REMEDY}")
     for place, value in _entries(config, ()):
         _check_entry(path, config, place, value)
 
 
 def _entries(value: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every value that is no table or list, with the keys that lead to it."""
+    """Every value that is not a table or list, with the keys that lead to it."""
     if isinstance(value, dict | list):
         pairs = value.items() if isinstance(value, dict) else ((str(n), one) for n, one in enumerate(value))
         for key, one in pairs:
@@ -102,20 +104,20 @@ def _check_entry(path: Path, config: dict[str, Any], place: tuple[str, ...], val
     references = _REFERENCE.findall(value) if isinstance(value, str) else []
     # A reference to a section, or several in one value, would make more of the text at every step.
     if len(references) > 2 or any(isinstance(_find(config, one), dict | list) for one in references):
-        raise ModelError(f"{named} refers to more than a value; {_REMEDY}")
+        raise ModelError(f"{named} refers to more than a value. {_REMEDY}")
     if not loaded:
         return
     if references and value != "${" + references[0] + "}":
-        raise ModelError(f"{named} refers to more than a value; {_REMEDY}")
+        raise ModelError(f"{named} refers to more than a value. {_REMEDY}")
     if key.startswith("@") and not _may_be_called(key, value):
-        raise ModelError(f"{named} is no function that a pipeline is built of, and would be run; {_REMEDY}")
+        raise ModelError(f"{named} is not a function of a component, but would be run. {_REMEDY}")
     if place[0] == "components" and len(place) == 3 and key == "source":
-        raise ModelError(f"{named} would load another pipeline; {_REMEDY}")
+        raise ModelError(f"{named} would load another pipeline. {_REMEDY}")
     number = _followed(config, value)
     called = next(name for name in reversed(place) if not name.isdigit() or name is place[0])
     most = _MOST_REPEATED if _REPEATED.search(called) else _MOST_WIDTH
     if place[0] == "components" and isinstance(number, int | float) and abs(number) > most:
-        raise ModelError(f"{named} is beyond any pipeline (at most {most:,}); {_REMEDY}")
+        raise ModelError(f"{named} is larger than in any pipeline ({most:,}). {_REMEDY}")
 
 
 def _may_be_called(registry: str, name: Any) -> bool:
@@ -124,14 +126,14 @@ def _may_be_called(registry: str, name: Any) -> bool:
 
 
 def _find(config: Any, reference: str) -> Any:
-    """What a reference such as a.b.c or a.b:c leads to; None if it leads nowhere."""
+    """The value to which a reference such as a.b.c or a.b:c leads; None if it leads nowhere."""
     for key in re.split(r"[.:]", reference):
         config = config.get(key) if isinstance(config, dict) else None
     return config
 
 
 def _followed(config: dict[str, Any], value: Any) -> Any:
-    """A value, or what its references lead to in the end."""
+    """A value, or the value to which its references finally lead."""
     for _ in range(10):
         found = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
         if found is None:

@@ -1,6 +1,6 @@
-"""How likely two words, or two spans, are linked: weights over what is measured, fitted to links people made.
+"""The probability that two words or spans are linked: weights of features, fitted to links by people.
 
-The weights lie in `weights.toml`; `python benchmarks/alignment.py --fit` writes it.
+The weights are in `weights.toml`, which `python benchmarks/alignment.py --fit` writes.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ MEASURES = {
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """One weight per measure, a constant, and the bar above which something is linked."""
+    """One weight for each feature, a constant, and the threshold (bar) above which items are linked."""
 
     weights: tuple[float, ...]
     constant: float
     bar: float
 
     def logits(self, measures: Array) -> Array:
-        """Log odds of a link over the bar: positive is linked."""
+        """The log odds of a link minus the threshold: positive means linked."""
         found: Array = measures @ np.array(self.weights) + (self.constant - self.bar)
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """Words alone, words beside what was linked first, spans."""
+    """The weights for words, for words after a first guess, and for spans."""
 
     words: Weights
     context: Weights
     spans: Weights
 
     def word_logits(self, a: Sequence[str], b: Sequence[str], cosines: Array) -> Array:
-        """Log odds that words are linked, n×m; a first guess is looked at again with its neighbours."""
+        """The log odds that words are linked, n×m; a first guess is refined with its neighbours."""
         own = word_measures(a, b, cosines)
         first = self.words.logits(own)
         around = context_measures(first, mutual(first, 0.0))
@@ -71,19 +71,19 @@ class Scoring:
         last: Array,
         word_logits: Array,
     ) -> Array:
-        """Log odds that spans (the numbers of their words) are linked, by cosines of two layers."""
+        """The log odds that spans (numbers of their words) are linked, from the cosines of two layers."""
         return self.spans.logits(span_measures(a, b, spans_a, spans_b, cosines, last, chance(word_logits)))
 
 
 def chance(logits: Array) -> Array:
-    """Log odds as a share of 1."""
+    """Turn log odds into probabilities."""
     found: Array = 1 / (1 + np.exp(-np.clip(logits, -60, 60)))
     return found
 
 
 @cache
 def shipped() -> Scoring:
-    """The weights that come with likewise."""
+    """The weights that are shipped with Likewise."""
     document = tomllib.loads(FILE.read_text(encoding="utf8"))
     return Scoring(**{part: _read(document[part], names) for part, names in MEASURES.items()})
 

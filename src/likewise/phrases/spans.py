@@ -1,4 +1,4 @@
-"""A text as words and phrases that nest: what every phraser makes and an aligner reads."""
+"""Phrases: a text as words and nested phrases, which every phraser makes and the aligner reads."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """A text, the character offsets of its words, and its phrases as spans of words; `by` says who made them.
+    """A text, the character offsets of its words, and its phrases as spans of words; `by` names their maker.
 
-    Spans come sorted by (start, -end), distinct, each inside another or apart from it. Single words are
-    phrases too, and need not be listed.
+    Spans are distinct, sorted by (start, -end), and either nested or disjoint. Single words are phrases too
+    and need not be listed.
     """
 
     text: str
@@ -28,40 +28,40 @@ class Phrases:
     by: str
 
     def __post_init__(self) -> None:
-        """Refuse what an aligner could not read as a tree."""
+        """Raise an error for spans that do not form a tree."""
         wrong = _wrong_words(self.words, len(self.text)) or _wrong_spans(self.spans, len(self.words))
         if any((a, -b) >= (c, -d) for (a, b), (c, d) in pairwise(self.spans)):
             wrong = ["spans are not sorted by (start, -end), or one is listed twice"]
         if wrong:
-            raise UsageError(f"{'; '.join(wrong)}: build Phrases with likewise.phrases.spans.given")
+            raise UsageError(f"{'; '.join(wrong)}. Make Phrases with likewise.phrases.spans.given.")
 
     def said(self, span: Span) -> str:
-        """The text of a span, as written."""
+        """The text of a span as it is written."""
         start, end = span
         return self.text[self.words[start][0] : self.words[end - 1][1]]
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """The words as written."""
+        """The words as they are written."""
         return tuple(self.text[start:end] for start, end in self.words)
 
 
 class Phraser(Protocol):
-    """Texts → their phrases, in the order given; `name` stands in the `by` of each."""
+    """A function from texts to their phrases, in the given order; `name` becomes the `by` of each."""
 
     @property
     def name(self) -> str:
-        """Who makes the phrases, with its version where that changes what is made."""
+        """The maker of the phrases, with its version if that affects them."""
 
     def __call__(self, texts: Sequence[str]) -> list[Phrases]:
         """The phrases of each text."""
 
 
 def nodes(phrases: Phrases) -> tuple[list[Span], list[list[int]]]:
-    """Every phrase, every word and one root over all, children before parents; each one's direct children.
+    """All phrases, words and one root over them, children before parents, and the direct children of each.
 
-    The order is that of leaving a tree walked from left to right, so the root is last. No span comes twice:
-    a text of one word is a single node, a text without words none.
+    The order is post-order, so the root is last. No span occurs twice: a text of one word has a single node,
+    a text without words has none.
     """
     count = len(phrases.words)
     if not count:
@@ -87,9 +87,10 @@ def given(
     *,
     where: str,
 ) -> Phrases:
-    """A user's own phrases of a text; `words` are character offsets, found by `split_words` if left out.
+    """Make Phrases from your own spans; `words` are character offsets, by default those of `split_words`.
 
-    Order does not matter and repeats are merged. All problems are reported at once, at `where`.
+    Their order does not matter, and repeated spans are merged. An error names all problems at once, at
+    `where`.
     """
     cut = split_words(text) if words is None else tuple(_pairs(words, "word", where))
     if wrong := _wrong_words(cut, len(text)):
@@ -103,12 +104,12 @@ def given(
 
 
 def order(spans: Iterable[Span]) -> list[Span]:
-    """Distinct spans from left to right, the longer first where two begin together."""
+    """The distinct spans from left to right; of spans with the same start, the longer one comes first."""
     return sorted(set(spans), key=lambda span: (span[0], -span[1]))
 
 
 def uncrossed(candidates: Iterable[Span], count: int) -> tuple[Span, ...]:
-    """Spans over `count` words that do not cross, in order: a candidate is dropped for those before it."""
+    """The candidates that do not cross an earlier one, in order, over `count` words."""
     kept: set[Span] = set()
     # For each place between two words: where the furthest span that ends or begins there reaches.
     leftmost, rightmost = list(range(count + 1)), list(range(count + 1))
@@ -126,7 +127,7 @@ def uncrossed(candidates: Iterable[Span], count: int) -> tuple[Span, ...]:
 
 
 def _pairs(listed: Iterable[Sequence[int]], kind: str, where: str) -> list[Span]:
-    """Pairs of whole numbers, as JSON or a caller may write them."""
+    """Pairs of whole numbers, from JSON or a caller."""
     pairs, wrong = [], []
     for item in listed:
         ends = list(item) if isinstance(item, Sequence) and not isinstance(item, str) else []
@@ -142,12 +143,12 @@ def _pairs(listed: Iterable[Sequence[int]], kind: str, where: str) -> list[Span]
 
 
 def _wrong_words(words: Sequence[tuple[int, int]], length: int) -> list[str]:
-    """What is wrong with the offsets of words."""
+    """The problems of the offsets of words."""
     wrong, before = [], 0
     for number, (start, end) in enumerate(words):
         if not before <= start < end <= length:
             wrong.append(
-                f"word {number} at characters {start}:{end} is empty, out of order or out of the text"
+                f"word {number} at characters {start}:{end} is empty, out of order or outside the text"
             )
         before = max(before, end)
     return wrong
@@ -156,7 +157,7 @@ def _wrong_words(words: Sequence[tuple[int, int]], length: int) -> list[str]:
 def _wrong_spans(
     spans: Sequence[Span], count: int, text: str = "", words: Sequence[tuple[int, int]] = ()
 ) -> list[str]:
-    """What is wrong with sorted spans over `count` words; what they say is quoted where words are given."""
+    """The problems of sorted spans over `count` words; the spans' texts are quoted if `words` are given."""
 
     def show(span: Span) -> str:
         said = text[words[span[0]][0] : words[span[1] - 1][1]] if words else ""

@@ -1,7 +1,7 @@
-"""Word vectors in their sentence: states of an encoder's layers, averaged over the pieces of a word.
+"""Contextual word vectors: hidden states of an encoder's layers, averaged over the tokens of a word.
 
-The middle layer knows the sentence and still tells its words apart. The last one was trained for whole
-sentences: it is worse at words and better at whether two phrases mean the same.
+The middle layer has the context of the sentence and still distinguishes its words. The last layer was trained
+for whole sentences: it is worse for words, but better at showing whether two phrases mean the same.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ DEFAULT_BUDGET = 4096
 
 
 class WordLayers(NamedTuple):
-    """Vectors of the words of a text, n×d, from a middle layer and the last one."""
+    """The vectors of a text's words, n×d, from a middle layer and from the last layer."""
 
     middle: Vectors
     last: Vectors
 
 
 class WordStates:
-    """Vectors of the words of texts, from two layers of a transformer."""
+    """Computes the vectors of the words of texts from two layers of a transformer."""
 
     def __init__(
         self, encoder: SentenceTransformer, *, layer: int | None = None, token_budget: int = DEFAULT_BUDGET
@@ -43,7 +43,7 @@ class WordStates:
         layers = int(self._model.config.num_hidden_layers)
         self.layer = layers // 2 if layer is None else layer
         if not 0 <= self.layer <= layers:
-            raise ModelError(f"layer {layer} of a model with {layers}; choose 0..{layers}")
+            raise ModelError(f"there is no layer {layer}, the model has {layers}. Choose 0 to {layers}.")
 
     def __call__(
         self,
@@ -52,7 +52,7 @@ class WordStates:
         *,
         progress: Callable[[int], None] | None = None,
     ) -> list[WordLayers]:
-        """Per text and layer a row for each word, given by its characters; zeros for one without a piece."""
+        """For each text and layer, a row for each word (given by its characters); zero if it has no token."""
         if not texts:
             return []
         tokens = self._tokenizer(
@@ -72,7 +72,7 @@ class WordStates:
         return [row for row in rows if row is not None]
 
     def reads_whole(self, text: str) -> bool:
-        """Whether all pieces of a text fit into the longest input."""
+        """Whether all tokens of a text fit into the longest input."""
         return len(self._tokenizer(text, verbose=False)["input_ids"]) <= self.longest
 
     def _inputs(self, tokens: Any) -> list[str]:
@@ -80,14 +80,14 @@ class WordStates:
 
     @torch.inference_mode()
     def _states(self, features: dict[str, list[list[int]]]) -> list[Vectors]:
-        """States of the two layers, padded."""
+        """The states of the two layers, padded."""
         padded = self._tokenizer.pad(features, return_tensors="pt").to(self._device)
         hidden = self._model(**padded, output_hidden_states=True).hidden_states
         return [hidden[layer].float().cpu().numpy() for layer in (self.layer, -1)]
 
 
 def mean_of_runs(states: Vectors, runs: Sequence[Range]) -> Vectors:
-    """The mean state of each run of pieces, by one cumulative sum."""
+    """The mean state of each run of tokens, from one cumulative sum."""
     sums = np.concatenate([np.zeros((1, states.shape[1]), states.dtype), np.cumsum(states, axis=0)])
     bounds = np.array([run if run != NONE else (0, 0) for run in runs], dtype=np.int64).reshape(-1, 2)
     counts = np.maximum(bounds[:, 1] - bounds[:, 0], 1)[:, None]
@@ -96,14 +96,14 @@ def mean_of_runs(states: Vectors, runs: Sequence[Range]) -> Vectors:
 
 
 def require_states(encoder: SentenceTransformer, remedy: str = "choose another encoder") -> None:
-    """Refuse an encoder without states of words; the remedy is the caller's, who knows how it was named."""
+    """Raise an error for an encoder without states of words; the caller gives the remedy."""
     model, tokenizer = getattr(encoder[0], "auto_model", None), getattr(encoder, "tokenizer", None)
     if model is None or not getattr(tokenizer, "is_fast", False):
-        found = "phrases need the states of a transformer and a fast tokenizer, which this encoder has not"
+        found = "phrases need the states of a transformer and a fast tokenizer, which this encoder lacks"
         raise ModelError(f"{found}; {remedy}")
 
 
 def _transformer(encoder: SentenceTransformer) -> tuple[Any, Any]:
-    """The transformer inside an encoder and its tokenizer, which must know the characters of its pieces."""
+    """The transformer in an encoder and its tokenizer, which must know the characters of its tokens."""
     require_states(encoder)
     return encoder[0].auto_model, encoder.tokenizer

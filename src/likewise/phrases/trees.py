@@ -1,13 +1,14 @@
-"""The best alignment of two trees of phrases that keeps what contains what, then what that rule left out.
+"""The best alignment of two trees of phrases that respects nesting, then links that this rule excluded.
 
-First pass, bottom up (a constrained tree edit distance, as gains instead of costs): below a linked pair of
-phrases only their parts are linked with each other. D(x, y), the best total below x and y, is the largest of
+First pass, bottom up (a constrained tree edit distance, with gains instead of costs): below a linked pair of
+phrases, only their parts are linked with each other. D(x, y), the best total below x and y, is the largest of
   gain(x, y) + the best matching of the children of x with those of y: the pair is linked,
   that matching alone,
-  D(child of x, y): x and the rest of it stay unlinked, and D(x, child of y).
-A phrase may stay unlinked: a gain is log odds over the null bar, so an unlikely pair costs more than none.
+  D(child of x, y), where x and its other children stay unlinked, and D(x, child of y).
+A phrase may stay unlinked: a gain is log odds minus the threshold, so an unlikely pair is worse than none.
 
-Second pass, longest phrases first: likely pairs, both still unlinked, whose linked surroundings agree.
+Second pass, longest phrases first: likely pairs of phrases that are still unlinked and whose linked
+surroundings agree.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NodePair = tuple[int, int]
 
 
 def best_matching(gains: Array) -> tuple[float, list[NodePair]]:
-    """One-to-one pairs with the largest sum of gains; what does not gain stays out."""
+    """The one-to-one pairs with the largest sum of gains; pairs without a gain are left out."""
     if not (gains > 0).any():
         return 0.0, []
     if 1 in gains.shape:
@@ -46,7 +47,7 @@ def _matched(gains: Array) -> float:
 
 
 def align_trees(gains: Array, children_a: Children, children_b: Children) -> list[NodePair]:
-    """Pairs of nodes; children stand before their parents, the root last."""
+    """The aligned pairs of nodes; children come before their parents, and the root is last."""
     if not gains.size:
         return []
     totals = _totals(gains, children_a, children_b)
@@ -89,7 +90,7 @@ def _totals(gains: Array, children_a: Children, children_b: Children) -> Array:
 def _choice(
     x: int, y: int, gains: Array, totals: Array, children_a: Children, children_b: Children
 ) -> tuple[bool, list[NodePair]]:
-    """How D(x, y) came about: whether the pair is linked, and the cells below that go on."""
+    """The choice behind D(x, y): whether the pair is linked, and the cells below it that continue."""
     total = totals[x, y]
     if total <= 0:
         return False, []
@@ -133,7 +134,7 @@ def add_left_over(
 def _agrees(
     x: int, y: int, pairs: Sequence[NodePair], spans_a: NDArray[np.int64], spans_b: NDArray[np.int64]
 ) -> bool:
-    """Whether the phrases linked around x are those linked around y."""
+    """Whether the linked phrases around x are linked with those around y."""
     for other_x, other_y in pairs:
         around_x, around_y = _inside(spans_a[x], spans_a[other_x]), _inside(spans_b[y], spans_b[other_y])
         if around_x != around_y:

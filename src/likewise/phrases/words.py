@@ -1,7 +1,7 @@
-"""Where the words of a text lie, in any script and without a model.
+"""Split a text into words, in any script and without a model.
 
-Each character is given a one-letter kind, and one pattern over the kinds cuts the words: the pattern stays
-readable, and a character's kind is looked up in Unicode only once per process.
+Each character is mapped to a one-letter kind, and one pattern over the kinds cuts the words. This keeps the
+pattern readable, and a character's kind is looked up in Unicode only once per process.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _kind(char: str) -> str:
 
 
 class _Kinds(dict[int, int]):
-    """Code point → code of its kind, filled as characters are met."""
+    """Code point → code of its kind; filled when a character first occurs."""
 
     def __missing__(self, point: int) -> int:
         return self.setdefault(point, ord(_kind(chr(point))))
@@ -97,10 +97,11 @@ _WORD = re.compile(
 
 
 def split_words(text: str) -> tuple[tuple[int, int], ...]:
-    """Start and end of each word, in order, apart, covering every character that is not white space.
+    """The start and end of each word in order; words are disjoint and cover everything but white space.
 
-    Letters and digits hang together, over an inner apostrophe or hyphen (don't, well-known), and digits over
-    an inner point, comma or colon (1,000.5, 12:30); single letters keep their points (U.S.). Han and kana are
-    words of one character. Any other mark is a word, with what modifies it: an emoji of many parts is one.
+    Letters and digits stay together over an inner apostrophe or hyphen (don't, well-known), and digits over
+    an inner point, comma or colon (1,000.5, 12:30). Single letters keep their points (U.S.). Han and kana are
+    words of one character. Every other mark is a word together with its modifiers, so an emoji of many parts
+    is one word.
     """
     return tuple(found.span() for found in _WORD.finditer(text.translate(_KINDS)))

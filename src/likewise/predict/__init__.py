@@ -1,11 +1,11 @@
-"""Models ready to answer.
+"""Load models and let them answer.
 
 load              a folder, a hub id or 'default' → an Answerer: `score`, `encode`, `explain`, `classify`
-load_classifier   the same for single texts; an encoder without a model.json then matches texts with labels
+load_classifier   the same for single texts; an encoder without a model.json compares texts with label texts
 
     Predictor        an encoder and its heads            pairs
     JointPredictor   a fine-tuned transformer            pairs read as one input, or single texts
-    Classifier       labels that are texts               single texts, labels that were never seen
+    Classifier       a label model                       single texts, also with labels unseen in training
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Answerer: what a user asks a loaded model, in Python: `score`, `classify`, `encode`, `explain`.
+"""Answerer: the Python methods of a loaded model: `score`, `classify`, `encode`, `explain`.
 
-Each kind of model says how it answers (`answer`, `sources`, `embedding`); how rows are read and answers are
-handed over is the same for all of them and stands here.
+Each kind of model defines how it answers (`answer`, `sources`, `embedding`). Reading rows and returning
+answers is the same for all kinds and is done here.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Labels = Sequence[str] | Mapping[str, str | Sequence[str]]
 
 
 class Answerer(Answering):
-    """A model ready to answer; `likewise.load(model)` returns one."""
+    """A loaded model; `likewise.load(model)` returns one."""
 
     model: nn.Module
 
     def source(self, relation: str) -> str:
-        """What answers a relation unless another source is asked for."""
+        """The source that answers a relation by default."""
         return self.sources(relation)[0]
 
     def score(
@@ -48,10 +48,10 @@ class Answerer(Answering):
         text_b: str | None = None,
         progress: Progress | None = None,
     ) -> Scores:
-        """Score pairs on every relation (or those named): a list of (a, b), a file, a frame, a dataset.
+        """Score pairs on every relation, or only on the named ones.
 
-        A model of single texts is given those instead; `text_a` then names their column. `source` asks for
-        `cosine` or `head` where a model has both.
+        Pairs are a list of (a, b), a file, a frame or a dataset. A model of single texts takes those instead,
+        and `text_a` then names their column. `source` chooses `cosine`, `head` or another of its sources.
         """
         for name, value in (("source", source), ("text_a", text_a), ("text_b", text_b)):
             require_text(value, name)
@@ -66,16 +66,16 @@ class Answerer(Answering):
         return [self.answer(rows, name, source=source, progress=progress) for name in names]
 
     def _rows(self, source: Any, text_a: str | None, text_b: str | None) -> Rows:
-        """What was handed over as checked rows of as many texts as this model reads."""
+        """Turn the argument into checked rows of as many texts as this model reads."""
         given = isinstance(source, list | tuple) and len(source) > 0
         if 2 in self.texts:
             if given and all(isinstance(one, str) for one in source):
-                raise UsageError("this model reads pairs of texts: give (first, second) for each")
+                raise UsageError("this model reads pairs of texts. Pass (first, second) for each pair.")
             pairs = as_pairs(source, text_a=text_a, text_b=text_b)
             check_texts([text for pair in pairs for text in pair], name=place_in_pairs)
             return pairs
         if given and any(isinstance(one, list | tuple) for one in source):
-            raise UsageError("this model reads single texts: give a list of them, not of pairs")
+            raise UsageError("this model reads single texts. Pass a list of texts, not of pairs.")
         texts = as_texts(source, text=text_a)
         check_texts(texts)
         return [(text,) for text in texts]
@@ -88,9 +88,9 @@ class Answerer(Answering):
         labels: Labels | None = None,
         progress: Progress | None = None,
     ) -> Classes:
-        """Probabilities of a task's labels for single texts, or of any labels where the model reads labels.
+        """Probabilities of a task's labels for single texts, or of any labels if the model reads labels.
 
-        `labels` may say each label in several ways: {"praise": ["praise", "a kind word"]}.
+        `labels` may give several label texts for each label: {"praise": ["praise", "a kind word"]}.
         """
         require_text(task, "task")
         asked = self.wanted(task, labels)
@@ -98,28 +98,32 @@ class Answerer(Answering):
         check_texts(many)
         found = self.answer([(text,) for text in many], asked, progress=progress)
         if found.probabilities is None:
-            raise UsageError(f"this model answers {asked.name} by a number on {asked.scale}: score with it")
+            raise UsageError(
+                f"this model answers {asked.name} by a number on the scale {asked.scale}. Use score instead."
+            )
         return Classes(asked.labels, found.probabilities)
 
     def wanted(self, task: str | None, labels: Labels | None) -> Relation:
-        """What is asked of single texts: the task of that name, or the only one."""
+        """The task to answer for single texts: the named one, or the only one."""
         self.check_classifies()
         named = [relation for relation in self.relations if relation.labels]
         if labels is not None or (task is not None and task not in [relation.name for relation in named]):
             own = ", ".join(repr(relation.name) for relation in named)
-            raise UsageError(f"this model was fine-tuned on the labels of {own} and answers no others")
+            raise UsageError(
+                f"this model was fine-tuned on the labels of {own} and answers no others. Leave labels out."
+            )
         return named[0] if task is None else find_relation(self, task)
 
     def check_classifies(self) -> None:
-        """Refuse a model that gives no labels to single texts."""
+        """Raise an error for a model that does not classify single texts."""
         if 1 in self.texts and any(relation.labels for relation in self.relations):
             return
         first = self.relations[0]
-        what = f"a number ({first.scale})" if 1 in self.texts else "pairs of texts"
-        raise UsageError(f"this model answers {what}, not labels of single texts: score with it")
+        what = f"with a number ({first.scale})" if 1 in self.texts else "pairs of texts"
+        raise UsageError(f"this model answers {what} and does not classify single texts. Use score instead.")
 
     def encode(self, texts: str | Sequence[str], *, progress: Progress | None = None) -> Vectors:
-        """Vectors of texts, N×d (d alone for one string); the same as SentenceTransformer gives."""
+        """The vectors of texts, N×d, or d for a single string; SentenceTransformer gives the same."""
         embedding = self.embedding()
         many = listed_texts(texts, "texts")
         check_texts(many)
@@ -151,11 +155,11 @@ class Answerer(Answering):
         text_a: str | None = None,
         text_b: str | None = None,
     ) -> PairExplanation | list[PairExplanation]:
-        """Which phrases of two texts match, what is left over, and what each carries of the score.
+        """Explain a score: which phrases of two texts match, which do not, and what each contributes.
 
-        For two texts one explanation; for pairs, as `score` takes them, one each. `relation` is the first if
-        left out; `phrases` names what finds them (auto, rules, spacy, a pipeline) or is a Phraser; `text_a`
-        and `text_b` are the columns of a table of pairs.
+        Two texts give one explanation; pairs, as `score` takes them, give a list. `relation` defaults to the
+        first. `phrases` is a Phraser or names one (auto, rules, spacy, a pipeline). `text_a` and `text_b` are
+        the columns of a table of pairs.
         """
         from likewise.explain.explainer import Explainer
         from likewise.phrases.linking import Asked
@@ -164,7 +168,7 @@ class Answerer(Answering):
             require_text(value, name)
         if not callable(phrases):
             require_text(phrases, "phrases", optional=False)
-        self.embedding().states("give likewise.load another `model`")
+        self.embedding().states("load another `model` with likewise.load")
         rows = [(a, b)] if isinstance(b, str) else as_pairs(a, text_a=text_a, text_b=text_b)
         check_texts([text for pair in rows for text in pair], name=place_in_pairs)
         known: dict[str, Phraser] = self.__dict__.setdefault("_phrasers", {})
@@ -179,7 +183,7 @@ class Answerer(Answering):
 
 
 def as_pairs(pairs: Any, *, text_a: str | None = None, text_b: str | None = None) -> list[tuple[str, str]]:
-    """Pairs of strings from a list of couples, or from anything `data.read` takes."""
+    """Pairs of strings from a list of pairs, or from anything that `data.read` takes."""
     plain = isinstance(pairs, list | tuple) and all(
         isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(t, str) for t in pair)
         for pair in pairs
@@ -193,10 +197,10 @@ def as_pairs(pairs: Any, *, text_a: str | None = None, text_b: str | None = None
 
 
 def as_texts(texts: Any, *, text: str | None = None) -> list[str]:
-    """Single texts from a list of them, or from anything `data.read` takes that has a column of texts."""
+    """Single texts from a list, or from anything with a column of texts that `data.read` takes."""
     texts = texts.tolist() if hasattr(texts, "tolist") else texts  # a pandas Series, an array
     if isinstance(texts, str) and " " in texts.strip() and not _is_file(texts):
-        raise UsageError("one text is given where a list of texts, or a file of them, is read: give [text]")
+        raise UsageError("a single text was passed instead of a list of texts or a file. Pass [text].")
     if isinstance(texts, list | tuple) and all(isinstance(one, str) for one in texts):
         return list(texts)
     from likewise.data import read
@@ -210,5 +214,5 @@ def _is_file(text: str) -> bool:
 
 
 def place_in_pairs(index: int) -> str:
-    """Which text of which pair, where pairs were laid out flat."""
+    """The name in errors of a text in a flat list of pairs: "pair 3, text b"."""
     return f"pair {index // 2}, text {'ab'[index % 2]}"

@@ -1,4 +1,4 @@
-"""EncoderEmbedding: an encoder's vectors, in token-budget batches, vectors of the latest texts kept."""
+"""EncoderEmbedding: the vectors of an encoder, with a cache of the latest texts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class EncoderEmbedding:
-    """The vectors of one encoder; `part` is there where it is layers grown on a frozen encoder.
+    """The vectors of one encoder; `part` is set if the encoder has trained layers on a frozen encoder.
 
-    `shorten` is done to a text before it is encoded.
+    `shorten` is applied to each text before it is encoded.
     """
 
     def __init__(
@@ -40,23 +40,23 @@ class EncoderEmbedding:
         self.languages = Languages() if part is None else Languages(part.pairs, part.languages)
 
     def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
-        """Vectors of texts, N×d, computed now."""
+        """The vectors of texts, N×d, computed now."""
         return self._encoding.encode([self._shorten(text) for text in texts], progress=progress)
 
     def recall(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
-        """The same, of texts that may have been asked for before."""
+        """The vectors of texts, N×d, from the cache where possible."""
         return self._encoding.recall([self._shorten(text) for text in texts], progress=progress)
 
     def pair_vectors(
         self, pairs: Sequence[tuple[str, ...]], progress: Progress | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """u and v of pairs, on the encoder's device."""
+        """The vectors u and v of pairs, on the encoder's device."""
         found = self.recall([text for pair in pairs for text in pair], progress=progress)
         vectors = torch.from_numpy(found).to(self._encoder.device)
         return vectors[0::2], vectors[1::2]
 
     def cosines(self, pairs: Sequence[tuple[str, ...]], *, progress: Progress | None = None) -> Numbers:
-        """cos(u, v) of pairs; over a frozen encoder from its cached vectors, which many models share."""
+        """cos(u, v) of pairs; with a frozen encoder, from its cached vectors, which several models share."""
         if self._part is None:
             u, v = self.pair_vectors(pairs, progress)
             return torch.nn.functional.cosine_similarity(u, v, dim=-1).double().cpu().numpy()
@@ -70,9 +70,9 @@ class EncoderEmbedding:
         return found
 
     def views(self, texts: Sequence[str], *, progress: Progress | None = None) -> dict[str, Vectors]:
-        """Vectors of texts as the `model` gives them.
+        """The vectors of texts by name; `model` is the vector of this model.
 
-        A model grown on a frozen encoder also gives that encoder's own (`raw`) and its `language` vectors.
+        A model on a frozen encoder also has the frozen encoder's vectors (`raw`) and the `language` vectors.
         """
         if self._part is None:
             return {"model": self.encode(texts, progress=progress)}
@@ -87,14 +87,14 @@ class EncoderEmbedding:
         return found if language is None else {**found, "language": language.numpy()}
 
     def states(self, remedy: str) -> SentenceTransformer:
-        """The encoder, if it has states of words."""
+        """The encoder; raises an error with this remedy if the encoder has no states of words."""
         require_states(self._encoder, remedy)
         return self._encoder
 
 
 @torch.inference_mode()
 def _after(modules: Sequence[torch.nn.Module], vectors: torch.Tensor) -> Vectors:
-    """Vectors after the modules that follow a frozen encoder."""
+    """The vectors after the modules that follow a frozen encoder."""
     features = {"sentence_embedding": vectors}
     for module in modules:
         features = module(features)

@@ -1,6 +1,6 @@
-"""Family: how a class of models is saved, loaded, asked, described on its card and given a new relation.
+"""Family: how a class of models is saved, loaded, used, described on its card and given a new relation.
 
-One per model class, found by the model's `family` and by the key that marks its model.json
+Each model class has one, which is found by the model's `family` and by the key that marks its model.json
 (`likewise.registry`).
 """
 
@@ -30,7 +30,7 @@ M = TypeVar("M", bound=nn.Module)
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Where and how a loaded model computes; `encoder` is the function that some models were grown on."""
+    """Where and how a loaded model computes; `encoder` is the function on which it was trained, if any."""
 
     device: str | None = None
     precision: str = "fp32"
@@ -39,57 +39,59 @@ class Running:
 
 
 class Family(ABC, Generic[M]):
-    """What the house asks of a class of models."""
+    """The operations that each class of models must provide."""
 
     @abstractmethod
     def save(self, model: M, folder: Path) -> dict[str, Any]:
-        """Write the model's files into a folder; its part of model.json."""
+        """Write the model's files into a folder; returns its part of model.json."""
 
     @abstractmethod
     def load(self, name: str | os.PathLike[str], document: Mapping[str, Any] | None, running: Running) -> M:
-        """The model of a folder; without a document, an encoder that was taught nothing."""
+        """Load the model of a folder; without a document, it is a raw encoder."""
 
     @abstractmethod
     def answerer(self, model: M, about: Mapping[str, Any], running: Running) -> Answerer:
-        """The model, ready to answer."""
+        """An Answerer for the model."""
 
     @abstractmethod
     def card(self, name: str, document: Mapping[str, Any]) -> CardParts:
-        """What the folder's README says of this class of models."""
+        """The parts of the model card that are specific to this class of models."""
 
     def extend(self, model: M, relation: Relation, tell: Callable[[str], None]) -> None:
-        """Let a model answer one more relation, untrained; refused where a family does not say how."""
-        raise UsageError(f"this model cannot be given {relation.name}: train a model of both")
+        """Let a model answer one more relation without training; most families raise an error."""
+        raise UsageError(
+            f"{relation.name} cannot be added to this kind of model. Train a new model that learns both."
+        )
 
 
 def family_called(name: str) -> Family[Any]:
-    """The family of that name."""
+    """The family with this name."""
     entry = find_family(name)
     if entry is None:
         raise ModelError(
-            f"family {name!r} is not one of {', '.join(FAMILIES)}; install the package it comes with"
+            f"model family {name!r} is not one of {', '.join(FAMILIES)}. Install the package that adds it."
         )
     found: Family[Any] = resolve_class(entry.family)()
     return found
 
 
 def family_of_model(model: nn.Module) -> Family[Any]:
-    """The family of a model, by the name that its class bears."""
+    """The family of a model, by the name in its class."""
     return family_called(str(model.family))
 
 
 def family_of_document(document: Mapping[str, Any] | None, where: object) -> Family[Any]:
-    """The family that wrote a model.json; an encoder without one is asked as a model of pairs."""
+    """The family that wrote a model.json; an encoder without one is used as a pair model."""
     if document is None:
         return family_called(RAW_FAMILY)
     name = family_name(document)
     if name is None:
         raise ModelError(
-            f"{where}: its model.json has no key of a known family ({', '.join(FAMILIES)}); upgrade likewise"
+            f"{where}: model.json has no key of a known family ({', '.join(FAMILIES)}). Upgrade Likewise."
         )
     return family_called(name)
 
 
 def answerer_of(model: nn.Module, about: Mapping[str, Any], running: Running | None = None) -> Answerer:
-    """A model in memory, ready to answer."""
+    """An Answerer for a model in memory."""
     return family_of_model(model).answerer(model, about, running or Running())

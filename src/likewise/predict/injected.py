@@ -1,4 +1,4 @@
-"""Encoders that were taught phrases: their heads are kept beside them, and they answer by the cosine."""
+"""Encoders after phrase injection: they answer by the cosine; their injection heads are kept beside them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from likewise.store.encoder import plain, save_encoder
 
 
 class InjectedFamily(Family[Any]):
-    """An encoder of the same size as before; the heads it was taught by are thrown away when it is used."""
+    """Encoders of the same size as before phrase injection; the injection heads are not used for answers."""
 
     def save(self, model: InjectionModel, folder: Path) -> dict[str, Any]:
-        """The encoder's folder; the heads in `likewise/`."""
+        """Write the encoder's folder, with the heads in `likewise/`."""
         save_encoder(model.encoder, folder)
         save_file(plain(model.heads.state_dict()), folder / "likewise" / "injection.safetensors")
         taught = {"learns": model.learns, "features": model.features, "two_tower": model.two_tower}
@@ -34,7 +34,7 @@ class InjectedFamily(Family[Any]):
     def load(
         self, name: str | os.PathLike[str], document: Mapping[str, Any] | None, running: Running
     ) -> PairModel:
-        """The encoder, answering by its cosine."""
+        """Load the encoder, which answers by its cosine."""
         heads = local_folder(name) / "likewise" / "injection.safetensors"
         if os.path.lexists(heads):
             read_tensors(heads)
@@ -43,7 +43,7 @@ class InjectedFamily(Family[Any]):
     def answerer(
         self, model: InjectionModel | PairModel, about: Mapping[str, Any], running: Running
     ) -> Predictor:
-        """A Predictor that asks the cosine."""
+        """A Predictor that answers by the cosine."""
         return Predictor(
             raw_model(model.encoder),
             {**about, "raw": True},
@@ -52,14 +52,13 @@ class InjectedFamily(Family[Any]):
         )
 
     def card(self, name: str, document: Mapping[str, Any]) -> CardParts:
-        """Its cosine is the answer, or it is to be fine-tuned."""
+        """The card says whether the cosine answers or the encoder must first be fine-tuned."""
         if document["injected"].get("two_tower"):
-            said = "An encoder that Likewise taught phrases of paraphrases, texts apart. Its cosine answers:"
+            said = "An encoder after phrase injection, trained with each text read alone. Its cosine answers:"
             use = [said, "", *pair_example(name)]
         else:
             use = [
-                "An encoder that Likewise taught phrases of paraphrases. "
-                "It answers nothing yet; fine-tune it:",
+                "An encoder after phrase injection. It answers no relation yet. Fine-tune it:",
                 "",
                 "```bash",
                 f"likewise train finetune --encoder {shlex.quote(name)} --data ratings.csv --output my-model",

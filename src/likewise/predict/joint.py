@@ -1,4 +1,4 @@
-"""JointPredictor: a transformer fine-tuned on one relation, of pairs read as one input or of single texts."""
+"""JointPredictor: a transformer fine-tuned on one relation of pairs (read as one input) or single texts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _JOINT: Rules = {"texts": among(1, 2), "max_length": size}
 
 
 class JointPredictor(Answerer):
-    """A joint encoder ready to answer its one relation: pairs read as one input, or single texts."""
+    """A loaded joint encoder; it answers one relation of pairs, read as one input, or of single texts."""
 
     def __init__(
         self,
@@ -45,21 +45,21 @@ class JointPredictor(Answerer):
 
     @property
     def texts(self) -> frozenset[int]:
-        """As many as it was fine-tuned on."""
+        """The number of texts in a row, as in fine-tuning."""
         return frozenset({self.model.texts})
 
     @property
     def relations(self) -> tuple[Relation, ...]:
-        """What this model answers."""
+        """The relation that this model answers."""
         return self.model.relations
 
     @property
     def limits(self) -> Limits:
-        """How much it reads at once."""
+        """How much the model reads at once."""
         return Limits(self._token_budget, self.model.max_length)
 
     def sources(self, relation: str) -> tuple[str, ...]:
-        """A joint encoder answers by its head."""
+        """The head, which is the only source of a joint encoder."""
         return (HEAD,)
 
     def answer(
@@ -70,10 +70,12 @@ class JointPredictor(Answerer):
         source: str | None = None,
         progress: Progress | None = None,
     ) -> Answers:
-        """One answer per row: a number on the relation's scale, or a label with its probability."""
+        """Answer each row by a number on the relation's scale, or by a label with its probability."""
         own = find_relation(self, relation if isinstance(relation, str) else relation.name)
         if source == COSINE:
-            raise UsageError("a joint encoder has no vector for a text, so no cosine: leave --source out")
+            raise UsageError(
+                "a joint encoder has no vectors of single texts and so no cosine. Leave --source out."
+            )
         outputs = self.outputs(rows, progress=progress)
         chances = label_probabilities(outputs) if own.labels else None
         return Answers(own, HEAD, self.model.read(outputs), chances)
@@ -81,25 +83,25 @@ class JointPredictor(Answerer):
     def outputs(
         self, rows: Sequence[Sequence[str]], *, progress: Callable[[int], None] | None = None
     ) -> NDArray[np.float32]:
-        """What the head says, B×C."""
+        """The head's outputs, B×C."""
         return self.model.outputs(
             rows, precision=self._precision, token_budget=self._token_budget, progress=progress
         )
 
     def embedding(self) -> NoReturn:
-        """Refuse: what it reads has no vector to be compared by."""
+        """Raise an error, because a joint encoder has no vectors of single texts."""
         name = self.about.get("name", "this model")
         raise UsageError(
-            f"{name} was fine-tuned on one relation and reads its texts as one input: "
-            "it has no vectors of texts or words; take an encoder instead, such as 'default'"
+            f"{name} was fine-tuned on one relation and reads its texts as one input, so it has no vectors "
+            "of texts or words. Use an encoder instead, such as 'default'."
         )
 
 
 class JointFamily(Family[JointModel]):
-    """Stock sequence classifiers: CrossEncoder and transformers load them."""
+    """Joint encoders are stock sequence classifiers, which CrossEncoder and transformers load."""
 
     def save(self, model: JointModel, folder: Path) -> dict[str, Any]:
-        """The network and its tokenizer."""
+        """Write the network and its tokenizer."""
         model.encoder.save_pretrained(str(folder))
         model.tokenizer.save_pretrained(str(folder))
         return {
@@ -111,9 +113,9 @@ class JointFamily(Family[JointModel]):
     def load(
         self, name: str | os.PathLike[str], document: Mapping[str, Any] | None, running: Running
     ) -> JointModel:
-        """A folder that holds a joint encoder and its head."""
+        """Load a joint encoder and its head from a folder."""
         if document is None:
-            raise UsageError(f"{name} has no head for a relation: fine-tune it (likewise train finetune)")
+            raise UsageError(f"{name} has no head for a relation. Fine-tune it (likewise train finetune).")
         path = local_folder(name) / DOCUMENT
         check_keys(document.get("joint"), _JOINT, path, inside="joint")
         with reading(path):
@@ -123,7 +125,7 @@ class JointFamily(Family[JointModel]):
         if model.begun:
             names = ", ".join(sorted(model.begun)[:3])
             raise ModelError(
-                f"{path.parents[1]}: the weights of its head ({names}) are missing, or are not made for "
+                f"{path.parents[1]}: the weights of the head ({names}) are missing or do not fit "
                 f"{relation.scale[:60]}; {DAMAGED}"
             )
         return model.eval()
@@ -133,14 +135,14 @@ class JointFamily(Family[JointModel]):
         return JointPredictor(model, about, precision=running.precision, token_budget=running.token_budget)
 
     def card(self, name: str, document: Mapping[str, Any]) -> CardParts:
-        """Its relation, and how pairs or texts are answered."""
+        """The card names the relation and shows how pairs or texts are scored."""
         if document["joint"].get("texts") != 1:
             ask = pair_example(name)
             loads = (
-                "Loads with `CrossEncoder` and with transformers' `AutoModelForSequenceClassification` too."
+                "Also loads with `CrossEncoder` and with transformers' `AutoModelForSequenceClassification`."
             )
             return CardParts("text-classification", [*relations_table(document), "", *ask], loads)
         first = Relation.from_dict(document["relations"][0])
         ask = text_example(name, first) if first.labels else python_example(name, "load", 'score(["a text"])')
-        loads = 'Loads with transformers too: `pipeline("text-classification", model=folder)`.'
+        loads = 'Also loads with transformers: `pipeline("text-classification", model=folder)`.'
         return CardParts("text-classification", [*relations_table(document), "", *ask], loads, row="text")

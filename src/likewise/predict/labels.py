@@ -1,4 +1,4 @@
-"""Classifier: a model whose labels are texts. It answers its own tasks, and labels it was never shown.
+"""Classifier: a loaded label model, which answers its own tasks and labels that it did not see in training.
 
 model = likewise.load_classifier("my-model")
 model.classify("Where is the nearest station?", labels=["question", "complaint", "praise"])
@@ -47,7 +47,7 @@ _OPTIONS: Rules = {
 
 
 class Classifier(Answerer):
-    """A label model ready to answer."""
+    """A loaded label model."""
 
     def __init__(
         self,
@@ -76,34 +76,34 @@ class Classifier(Answerer):
 
     @property
     def texts(self) -> frozenset[int]:
-        """Single texts."""
+        """One: label models read single texts."""
         return frozenset({1})
 
     @property
     def relations(self) -> tuple[Relation, ...]:
-        """The tasks that this model was taught."""
+        """The tasks of this model."""
         return self.model.tasks
 
     @property
     def reads_labels(self) -> bool:
-        """Not where each task has a fixed layer."""
+        """Whether the model reads label texts; it does not if each task has a fixed layer."""
         return self.model.reads_labels
 
     @property
     def limits(self) -> Limits:
-        """How much it reads at once."""
+        """How much the model reads at once."""
         return Limits(self._token_budget, self.model.encoder.max_seq_length)
 
     def sources(self, relation: str) -> tuple[str, ...]:
-        """Texts are matched with labels."""
+        """The matcher, which is the only source of a label model."""
         return (MATCHER,)
 
     def forget(self) -> None:
-        """Forget vectors of texts: the model has changed since they were asked for."""
+        """Empty the cache of text vectors, because the model has changed."""
         self._encoding.forget()
 
     def embedding(self) -> EncoderEmbedding:
-        """The text encoder's vectors."""
+        """The vectors of the text encoder."""
         return self._embedding
 
     def answer(
@@ -114,9 +114,11 @@ class Classifier(Answerer):
         source: str | None = None,
         progress: Progress | None = None,
     ) -> Answers:
-        """The label of each text among those of a task, or of a relation that the model never saw."""
+        """Answer each text by a label of a task, or of a relation that the model did not see in training."""
         if source not in (None, MATCHER):
-            raise UsageError(f"labels that are texts are answered by the {MATCHER}, not by the {source}")
+            raise UsageError(
+                f"a label model answers by its {MATCHER}, not by the {source}. Leave --source out."
+            )
         task = self.model.task(relation) if isinstance(relation, str) else relation
         if not rows:
             return label_answers(task, MATCHER, np.zeros((0, len(task.labels))))
@@ -125,7 +127,7 @@ class Classifier(Answerer):
 
     @torch.inference_mode()
     def probabilities(self, task: Relation, x: torch.Tensor) -> Probabilities:
-        """Probabilities N×C of a task's labels for vectors of texts."""
+        """The probabilities N×C of a task's labels for the vectors of texts."""
         device = self.model.encoder.device
         y = self._label_vectors(task).to(device) if self.model.reads_labels else None
         scores = self.model.scores(task.name, x.to(device), y)
@@ -139,19 +141,19 @@ class Classifier(Answerer):
         return label_vectors(torch.from_numpy(vectors), torch.tensor([number for _, number in ways]))
 
     def check_classifies(self) -> None:
-        """It always does."""
+        """Nothing to check: a label model classifies single texts."""
 
     def wanted(self, task: str | None, labels: Labels | None) -> Relation:
-        """What is asked: a task of the model's own, or labels as one."""
+        """The task to answer: one of the model's own, or the given labels as a task."""
         if task is None and labels is None and len(self.relations) == 1:
             return self.relations[0]
         if (task is None) == (labels is None):
             known = f" ({', '.join(one.name for one in self.relations)})" if self.relations else ""
-            raise UsageError(f"give either a task{known} or labels")
+            raise UsageError(f"this call needs either a task{known} or labels. Pass one of the two.")
         if task is not None:
             return self.model.task(task)
         if not self.model.reads_labels:
-            raise UsageError("this model has a fixed layer per task and cannot read labels; name a task")
+            raise UsageError("this model has a fixed layer per task and cannot read labels. Name a task.")
         made = new_task("labels", () if labels is None else labels)
         if made not in self._readable:
             check_labels(self.model, made, place="labels", tell=_log.warning)
@@ -165,9 +167,9 @@ def check_labels(
     *,
     place: str,
     tell: Callable[[str], None],
-    remedy: str = "say it in other words",
+    remedy: str = "use other words",
 ) -> None:
-    """Refuse labels that the encoder cannot read or tell apart; unknown words are told."""
+    """Raise an error for labels that the encoder cannot read or tell apart; report unknown words."""
     faults = find_label_faults(model.label_encoder or model.encoder, task, place=place, remedy=remedy)
     if faults.problems:
         raise UsageError("\n".join(map(str, faults.problems)))
@@ -176,10 +178,10 @@ def check_labels(
 
 
 class LabelsFamily(Family[LabelModel]):
-    """Models whose labels are texts: an encoder that SentenceTransformer loads, the matcher beside it."""
+    """Label models: an encoder that SentenceTransformer loads, with the matcher beside it."""
 
     def save(self, model: LabelModel, folder: Path) -> dict[str, Any]:
-        """The encoder's folder; the matcher and an encoder of the labels' own in `likewise/`."""
+        """Write the encoder's folder, with the matcher and any separate label encoder in `likewise/`."""
         save_encoder(model.encoder, folder)
         own = folder / "likewise"
         if model.label_encoder is not None:
@@ -195,7 +197,7 @@ class LabelsFamily(Family[LabelModel]):
     def load(
         self, name: str | os.PathLike[str], document: Mapping[str, Any] | None, running: Running
     ) -> LabelModel:
-        """A folder's model, or any encoder as one that compares texts and labels by the cosine, untaught."""
+        """Load a folder's model, or a raw encoder, which compares texts with labels by the cosine."""
         if document is None:
             return LabelModel(load_encoder(name, device=running.device), (), matcher="cosine").eval()
         path = local_folder(name) / DOCUMENT
@@ -218,17 +220,17 @@ class LabelsFamily(Family[LabelModel]):
         return Classifier(model, about, precision=running.precision, token_budget=running.token_budget)
 
     def card(self, name: str, document: Mapping[str, Any]) -> CardParts:
-        """Its tasks, and how texts are classified."""
+        """The card names the tasks and shows how texts are classified."""
         first = Relation.from_dict(document["relations"][0])
         use = [*relations_table(document), "", *text_example(name, first)]
         return CardParts("text-classification", use, encoder_card_line(document), row="text")
 
     def extend(self, model: LabelModel, relation: Relation, tell: Callable[[str], None]) -> None:
-        """Name a task's labels to a model that can read them; no parameter changes."""
+        """Add a task by its labels to a model that can read them; no parameter changes."""
         if not model.reads_labels:
             raise UsageError(
-                "the model has a fixed layer per task and reads no labels; train it with a matcher"
+                "the model has a fixed layer per task and cannot read labels. Train one with a matcher."
             )
-        remedy = "say it in other words (--labels 'NAME = WORDS'), or train all tasks again (--mode cold)"
+        remedy = "use other words (--labels 'NAME = WORDS'), or train all tasks again (--mode cold)"
         check_labels(model, relation, place=f"task {relation.name}", tell=tell, remedy=remedy)
         model.set_tasks([*model.tasks, relation], model.weights)

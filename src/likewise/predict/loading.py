@@ -1,4 +1,4 @@
-"""A folder, a hub id or 'default' becomes something that answers."""
+"""Load a model from a folder, a hub id or 'default'."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def load(
 ) -> Answerer:
     """Load a Likewise folder, a sentence-transformers or transformers folder, a hub id, or 'default'.
 
-    A model that was grown on a function from texts to vectors is given it again as `encoder`.
+    For a model that was trained on a function from texts to vectors, pass the function again as `encoder`.
     """
     _check_call(model, device, precision, token_budget)
     require_function(encoder, "encoder")
@@ -49,9 +49,9 @@ def load_classifier(
     precision: str = "fp32",
     token_budget: int = DEFAULT_BUDGET,
 ) -> Answerer:
-    """Load a model that classifies single texts, or any encoder, which then compares by the cosine, untaught.
+    """Load a model that classifies single texts, or a raw encoder, which compares texts with labels.
 
-    A model of pairs, or of numbers, is refused.
+    Models of pairs and models that answer numbers are errors.
     """
     _check_call(model, device, precision, token_budget)
     document = document_of(model)
@@ -60,8 +60,8 @@ def load_classifier(
         return _opened(model, family_called(_CLASSIFYING), None, running)
     if texts_of_document(document, Path(model) / DOCUMENT) != 1:
         raise ModelError(
-            f"{os.fspath(model)} answers pairs of texts and has no matcher for labels; "
-            "train one on labelled texts (docs/methods/label_embedding.md), or score pairs with it"
+            f"{os.fspath(model)} answers pairs of texts and has no matcher for labels. Train a model on "
+            "labelled texts (docs/methods/label_embedding.md), or use this one to score pairs."
         )
     loaded = _opened(model, family_of_document(document, model), document, running)
     loaded.check_classifies()
@@ -80,6 +80,6 @@ def _opened(
 ) -> Answerer:
     loaded = loading(model, lambda: family.load(model, document, running))
     if document is not None and document_of(model) != document:
-        raise ModelError(f"{os.fspath(model)}: was replaced while it was being loaded; load it again")
+        raise ModelError(f"{os.fspath(model)} was replaced while it was being loaded. Load it again.")
     about = {**({"raw": True} if document is None else document), "name": os.fspath(model)}
     return family.answerer(loaded, about, running)

@@ -1,4 +1,4 @@
-"""What model.json says of a model of pairs: its objectives, what answers each relation, its frozen part."""
+"""The parts of model.json for a pair model: objectives, the source of each relation, the frozen part."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from likewise.records import Relation
 
 
 def objective_to_dict(objective: Objective) -> dict[str, Any]:
-    """A JSON-ready objective."""
+    """A JSON-ready form of an objective."""
     entry = asdict(objective)
     entry["relation"] = objective.relation.to_dict()
     entry["options"] = dict(objective.options)
@@ -51,7 +51,7 @@ def answered_by(model: PairModel, relation: str) -> str:
 
 
 def answers_to_dict(answers: Mapping[str, AnswerChoice]) -> dict[str, Any]:
-    """A JSON-ready account of what answers each relation."""
+    """A JSON-ready form of the sources that answer the relations."""
     return {
         name: {"source": one.source, "lines": {source: list(line) for source, line in one.lines.items()}}
         for name, one in answers.items()
@@ -59,19 +59,20 @@ def answers_to_dict(answers: Mapping[str, AnswerChoice]) -> dict[str, Any]:
 
 
 def _lines(value: Any) -> bool:
-    """Whether these are lines of sources."""
+    """Whether a value holds the lines of sources."""
     return isinstance(value, dict) and set(value) <= {COSINE, HEAD} and all(map(_line, value.values()))
 
 
 def _line(value: Any) -> bool:
-    """Whether this is a line that rises: a slope above 0, and an offset."""
+    """Whether a value is a rising line: a slope above 0, and an offset."""
     return isinstance(value, list) and len(value) == 2 and all(map(number, value)) and value[0] > 0
 
 
 def _reaches(line: tuple[float, float], source: str, relation: Relation) -> bool:
-    """Whether a line leads from what a source can say onto the relation's scale, and is not flat there.
+    """Whether a line maps the outputs of a source onto the relation's scale and is not flat there.
 
-    A line fitted to ratings goes through their mean; one that misses the scale gives all pairs one answer.
+    A line that was fitted to ratings goes through their mean. One that misses the scale would give all pairs
+    the same answer.
     """
     ends = (-1.0, 1.0) if source == COSINE else (relation.lo, relation.hi)
     low, high = (line[0] * end + line[1] for end in ends)
@@ -85,7 +86,7 @@ _ANSWER: Rules = {"source": among(COSINE, HEAD, MEAN), "lines": _lines}
 
 
 def read_answers(document: Mapping[str, Any], model: PairModel, path: Path) -> dict[str, AnswerChoice]:
-    """What answers each relation, as a model.json tells it; nothing where dev pairs chose nothing."""
+    """The sources of relations in a model.json; relations for which dev pairs chose nothing are left out."""
     entries = document.get("answers", {})
     if not isinstance(entries, dict):
         raise ModelError(f"{path}: answers is not a table; {DAMAGED}")
@@ -102,13 +103,13 @@ def read_answers(document: Mapping[str, Any], model: PairModel, path: Path) -> d
             raise ModelError(f"{path}: answers.{name} does not fit the model's objectives; {DAMAGED}")
         [relation] = [relation for relation in model.relations if relation.name == name]
         if not all(_reaches(line, source, relation) for source, line in lines.items()):
-            raise ModelError(f"{path}: answers.{name} leads to no answer on the relation's scale; {DAMAGED}")
+            raise ModelError(f"{path}: answers.{name} does not lead to the relation's scale; {DAMAGED}")
         found[name] = answer
     return found
 
 
 def check_sources(document: Mapping[str, Any], model: PairModel, path: Path) -> None:
-    """Refuse a model.json that names another source than the one that answers."""
+    """Raise an error for a model.json that names another source than the one that answers."""
     named = document.get("source", {})
     for relation in model.relations:
         source = answered_by(model, relation.name)
@@ -135,7 +136,7 @@ _OBJECTIVE: Rules = {
 
 
 def read_objective(entry: Any, path: Path) -> Objective:
-    """An objective as a model.json tells it."""
+    """Read an objective of a model.json."""
     check_keys(entry, _OBJECTIVE, path, inside="objective")
     read_relation(entry["relation"], path)
     return objective_from_dict(entry)
@@ -152,7 +153,7 @@ def objective_from_dict(entry: Mapping[str, Any]) -> Objective:
 
 
 def frozen_to_dict(part: FrozenPart) -> dict[str, Any]:
-    """A JSON-ready frozen part; its tensors lie in a file of their own."""
+    """A JSON-ready form of a frozen part; its tensors are in a separate file."""
     names = ("modules", "pairs", "languages", "prelayer")
     return {name: getattr(part, name) for name in names}
 
@@ -166,7 +167,7 @@ _LANGUAGE_PARTS = ("identify", "language.linear", "prelayer.linear")
 
 
 def read_frozen(file: Path, document: Mapping[str, Any]) -> FrozenPart | None:
-    """The frozen part of a model.json with its tensors from `file`; None if the model has none."""
+    """Read the frozen part of a model.json with its tensors from `file`; None if the model has none."""
     if "frozen" not in document:
         return None
     entry, path = document["frozen"], file.parent / "model.json"
@@ -184,7 +185,7 @@ def read_frozen(file: Path, document: Mapping[str, Any]) -> FrozenPart | None:
         if (weight is None) != (bias is None) or (
             weight is not None and bias is not None and (weight.dim() != 2 or bias.shape != weight.shape[:1])
         ):
-            raise ModelError(f"{file}: the layer {part} is not whole; {DAMAGED}")
+            raise ModelError(f"{file}: the layer {part} is incomplete; {DAMAGED}")
     with reading(path):
         pairs, languages = tuple(entry["pairs"]), tuple(entry["languages"])
         return FrozenPart(entry["modules"], pairs, languages, entry["prelayer"], tensors)

@@ -1,4 +1,4 @@
-"""Predictor: an encoder and its heads ready to answer pairs; a plain encoder answers by its cosine."""
+"""Predictor: a loaded pair model, with an encoder and heads; a raw encoder answers by its cosine."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ RAW_RELATION = Relation(
 
 
 class Predictor(Answerer):
-    """A model ready to answer: `score` pairs, `encode` texts, `explain` a score."""
+    """A loaded pair model: `score` pairs, `encode` texts, `explain` a score."""
 
     def __init__(
         self,
@@ -100,21 +100,21 @@ class Predictor(Answerer):
 
     @property
     def texts(self) -> frozenset[int]:
-        """Pairs."""
+        """Two: pair models read pairs."""
         return frozenset({2})
 
     @property
     def relations(self) -> tuple[Relation, ...]:
-        """What this model answers."""
+        """The relations that this model answers."""
         return self.model.relations
 
     @property
     def limits(self) -> Limits:
-        """How much it reads at once."""
+        """How much the model reads at once."""
         return Limits(self._token_budget, self.model.encoder.max_seq_length)
 
     def sources(self, relation: str) -> tuple[str, ...]:
-        """What answers a relation, what was trained to, then the cosine, which any two vectors have."""
+        """The sources of a relation: the one that answers it, then the others; the cosine is always one."""
         self.model.answering(relation)
         chosen = self.model.answers.get(relation)
         mine = [objective_source(o) for o in self.model.objectives if o.relation.name == relation]
@@ -122,11 +122,11 @@ class Predictor(Answerer):
         return tuple(dict.fromkeys([*([chosen.source] if chosen else []), *mine, COSINE, *mean]))
 
     def forget(self) -> None:
-        """Forget vectors of texts: the model has changed since they were asked for."""
+        """Empty the cache of text vectors, because the model has changed."""
         self._encoding.forget()
 
     def embedding(self) -> EncoderEmbedding:
-        """The encoder's vectors."""
+        """The vectors of the encoder."""
         return self._embedding
 
     def answer(
@@ -137,14 +137,14 @@ class Predictor(Answerer):
         source: str | None = None,
         progress: Progress | None = None,
     ) -> Answers:
-        """Answer one relation of pairs."""
+        """Answer one relation for pairs."""
         name = relation if isinstance(relation, str) else relation.name
         return self._answer_all(rows, [name], source, progress)[0]
 
     def _answer_all(
         self, rows: Rows, names: Sequence[str], source: str | None, progress: Progress | None
     ) -> list[Answers]:
-        """Several relations at once: every text is encoded once, however many there are."""
+        """Answer several relations at once; each text is encoded only once."""
         asked = [self.model.answering(name).relation for name in names]
         if source == COSINE:
             cosines = self._embedding.cosines(rows, progress=progress)
@@ -157,7 +157,7 @@ class Predictor(Answerer):
         if source == MEAN:
             if MEAN not in self.sources(relation.name):
                 known = ", ".join(self.sources(relation.name))
-                raise UsageError(f"relation {relation.name!r} is not answered by {MEAN}; use {known}")
+                raise UsageError(f"relation {relation.name!r} has no source {MEAN!r}. Choose one of {known}.")
             chosen = replace(chosen, source=MEAN) if chosen is not None else None
         elif source is not None:
             chosen = None
@@ -167,10 +167,10 @@ class Predictor(Answerer):
         return Answers(relation, chosen.source, chosen.values(said, relation))
 
     def said(self, rows: Rows, relation: str) -> dict[str, Numbers]:
-        """What each source says of pairs about a relation of numbers, before a line puts it on the scale.
+        """The outputs of each source for a numeric relation, before a line puts them on the scale.
 
-        The cosine is plain, and a head's numbers may lie outside the scale. A head that gives labels says no
-        numbers.
+        The cosine is unchanged, and a head's numbers may lie outside the scale. A head that gives labels has
+        no such outputs.
         """
         mine = [o for o in self.model.objectives if o.relation.name == relation]
         if any(one.head == "classes" for one in mine):
@@ -185,15 +185,15 @@ class Predictor(Answerer):
     def views(
         self, texts: Sequence[str], *, progress: Progress | None = None
     ) -> dict[str, NDArray[np.float32]]:
-        """Vectors of texts as the `model` gives them.
+        """The vectors of texts by name; `model` is the vector of this model.
 
-        A model grown on a frozen encoder also gives that encoder's own (`raw`) and its `language` vectors.
+        A model on a frozen encoder also has the frozen encoder's vectors (`raw`) and the `language` vectors.
         """
         return self._embedding.views(texts, progress=progress)
 
 
 class _Pairs:
-    """Pairs of texts that several relations are asked about; what is needed of them is computed once."""
+    """Pairs for which several relations are answered; vectors and outputs are computed once."""
 
     def __init__(
         self, model: PairModel, embedding: EncoderEmbedding, rows: Rows, progress: Progress | None = None
@@ -213,7 +213,7 @@ class _Pairs:
         return self._model.describe(self._embedding.recall)
 
     def trained(self, relation: str, source: str | None) -> Answers:
-        """What the objective of a relation was trained to answer."""
+        """The answers of a relation's own objective."""
         one = self._model.answering(relation, source)
         readings = self._readings(one)
         codec = one.codec()
@@ -221,7 +221,7 @@ class _Pairs:
         return Answers(one.relation, objective_source(one), codec.decode(readings), chances)
 
     def said(self, relation: str, sources: Sequence[str]) -> dict[str, Numbers]:
-        """What sources say about a relation of numbers, before a line puts it on the scale."""
+        """The outputs of sources for a numeric relation, before a line puts them on the scale."""
         found: dict[str, Numbers] = {}
         for source in sources:
             if source == COSINE:
@@ -237,7 +237,7 @@ class _Pairs:
 
 
 def label_probabilities(logits: NDArray[np.floating]) -> Probabilities:
-    """Logits N×C as probabilities."""
+    """Turn logits N×C into probabilities."""
     if not len(logits):
         return np.zeros(logits.shape, dtype=np.float64)
     shifted = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
@@ -245,12 +245,12 @@ def label_probabilities(logits: NDArray[np.floating]) -> Probabilities:
 
 
 def raw_model(encoder: SentenceTransformer) -> PairModel:
-    """An encoder without heads: it answers by the cosine."""
+    """A pair model without heads, which answers by the cosine."""
     return PairModel(encoder, [Objective(RAW_RELATION, "cosine", "mse", floor=-1.0)]).eval()
 
 
 def cosine_model(encoder: SentenceTransformer, relations: Sequence[Relation]) -> PairModel:
-    """An encoder as it is: the cosine answers each relation that is a number, or one of its own."""
+    """A raw encoder whose cosine answers each numeric relation, or `similarity` if there is none."""
     numbers = [relation for relation in relations if relation.kind != "classes"]
     if not numbers:
         return raw_model(encoder)
@@ -258,10 +258,10 @@ def cosine_model(encoder: SentenceTransformer, relations: Sequence[Relation]) ->
 
 
 class PairsFamily(Family[PairModel]):
-    """Models of pairs: an encoder that SentenceTransformer loads, heads beside it."""
+    """Pair models: an encoder that SentenceTransformer loads, with heads beside it."""
 
     def save(self, model: PairModel, folder: Path) -> dict[str, Any]:
-        """The encoder's folder; heads and the language extractor in `likewise/`."""
+        """Write the encoder's folder, with heads and the language extractor in `likewise/`."""
         from safetensors.torch import save_file
 
         save_encoder(model.encoder, folder)
@@ -281,7 +281,7 @@ class PairsFamily(Family[PairModel]):
     def load(
         self, name: str | os.PathLike[str], document: Mapping[str, Any] | None, running: Running
     ) -> PairModel:
-        """A folder's model, or any encoder as a raw model that answers `similarity` by the cosine."""
+        """Load a folder's model, or a raw encoder, which answers `similarity` by its cosine."""
         if document is None:
             return raw_model(load_encoder(name, device=running.device))
         grown = running.encoder is not None or os.path.lexists(Path(name) / "likewise" / "layers")
@@ -302,17 +302,17 @@ class PairsFamily(Family[PairModel]):
         return Predictor(model, about, precision=running.precision, token_budget=running.token_budget)
 
     def card(self, name: str, document: Mapping[str, Any]) -> CardParts:
-        """Its relations, and how pairs are scored."""
+        """The card names the relations and shows how pairs are scored."""
         use = [*relations_table(document), "", *pair_example(name)]
         return CardParts("sentence-similarity", use, _how_it_loads(document))
 
     def extend(self, model: PairModel, relation: Relation, tell: Callable[[str], None]) -> None:
-        """Let a head that reads descriptions answer one more; no parameter changes."""
+        """Let a head that reads descriptions answer one more relation; no parameter changes."""
         template = next((one for one in model.objectives if one.head == DESCRIBED), None)
         if template is None:
             raise UsageError(
-                "the model has one head per relation and none that reads descriptions: train it with "
-                'head = "described" (recipe relations-described), then add relations'
+                "the model has a fixed head for each relation and none that reads descriptions. Train one "
+                'with head = "described" (recipe relations-described), then add relations to it.'
             )
         check_description_words(model.encoder, relation, tell)
         model.set_objectives([*model.objectives, replace(template, relation=relation, weight=1.0)])
@@ -328,7 +328,7 @@ def _with_heads(encoder: SentenceTransformer, where: Path, document: Mapping[str
         model = PairModel(with_saved_padding(encoder, document), objectives)
         listed = [Relation.from_dict(entry) for entry in document["relations"]]
     if listed != list(model.relations):
-        raise ModelError(f"{path}: its relations are not those of its objectives; {DAMAGED}")
+        raise ModelError(f"{path}: the relations are not those of the objectives; {DAMAGED}")
     state = read_tensors(file, device=str(encoder.device))
     model.heads.load_state_dict(state)
     model.fresh = frozenset()
@@ -338,29 +338,29 @@ def _with_heads(encoder: SentenceTransformer, where: Path, document: Mapping[str
 def check_description_words(
     encoder: SentenceTransformer, relation: Relation, tell: Callable[[str], None]
 ) -> None:
-    """Refuse a description that the encoder cannot read; name the words it does not know."""
+    """Raise an error for a description that the encoder cannot read; report the words it does not know."""
     vocabulary = find_vocabulary(encoder)
     reading = None if vocabulary is None else vocabulary.read(relation.description)
     if reading is None or not reading.unknown:
         return
     words = ", ".join(dict.fromkeys(reading.unknown))
     if reading.says_nothing:
-        found = f"relation {relation.name!r}: the encoder knows no word of its description ({words})"
-        raise UsageError(f"{found}: say it in other words")
-    tell(f"{relation.name}: the description has words that the encoder does not know: {words}")
+        found = f"relation {relation.name!r}: the encoder knows no word of the description ({words})"
+        raise UsageError(f"{found}. Use other words.")
+    tell(f"{relation.name}: the encoder does not know these words of the description: {words}")
 
 
 def _how_it_loads(document: Mapping[str, Any]) -> str:
     if "encoder_function" in document:
         name = document["encoder_function"]["name"]
         return (
-            f"Holds layers only: load it with the encoder {as_code(name)}, likewise.load(folder, encoder=…)."
+            f"Holds only layers. Load it with the encoder {as_code(name)}: likewise.load(folder, encoder=…)."
         )
     return encoder_card_line(document)
 
 
 def encoder_card_line(document: Mapping[str, Any]) -> str:
-    """What else loads an encoder's folder."""
+    """The line of the card that says what else loads an encoder's folder."""
     if document.get("recipe", {}).get("encoder", {}).get("peepholes"):
-        return "Its LSTM has peepholes, which sentence-transformers does not know: load it with likewise."
-    return "Loads with `SentenceTransformer` too: heads in `likewise/` are ignored there, and lost on saving."
+        return "Its LSTM has peepholes, which sentence-transformers does not support. Load it with Likewise."
+    return "Also loads with `SentenceTransformer`, which neither reads nor saves the heads in `likewise/`."

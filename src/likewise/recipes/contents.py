@@ -1,7 +1,8 @@
-"""What the files hold that a recipe reads: who keeps a result by it finds it only while they are the same.
+"""Find and hash the files that a recipe reads; a result that is kept under the hash is reused only for them.
 
 A name in a recipe leads to a file, a folder, the two files of a prefix, the splits of a corpus in the data
-folder, or the corpora of a suite. Hashes are of content: size and time may be those of another file.
+folder, or the corpora of a suite. The hashes are of the content, because another file may have the same size
+and time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Files = dict[str, list[Path]]
 
 
 def recipe_files(recipe: Recipe, data_dir: Folder = None) -> Files:
-    """The files behind every name of a recipe, those of its encoder among them."""
+    """The files behind every name of a recipe, including its encoder's."""
     names = [source for stage in recipe.stage for source in stage.sources()]
     found = source_files(names, data_dir)
     if encoder := encoder_files(recipe.encoder):
@@ -35,7 +36,7 @@ def recipe_files(recipe: Recipe, data_dir: Folder = None) -> Files:
 
 
 def _model_files(name: str) -> list[Path]:
-    """The files of a model that a stage reads; none if it is no folder here."""
+    """The files of a model that a stage reads; empty if it is not a folder on this machine."""
     try:
         return _files_at(Path(name) if os.path.isdir(name) else Path(resolve(name)))
     except LikewiseError:
@@ -43,13 +44,13 @@ def _model_files(name: str) -> list[Path]:
 
 
 def source_files(names: Iterable[str], data_dir: Folder = None) -> Files:
-    """The files behind names of data and suites; a name that leads to none, as to the hub, is left out."""
+    """The files behind names of data and suites; names without files, such as hub names, are left out."""
     found = {name: _files_behind(name, data_dir) for name in dict.fromkeys(names)}
     return {name: files for name, files in found.items() if files}
 
 
 def encoder_place(spec: EncoderSpec) -> Path | None:
-    """The folder or file of an encoder; None if it lies on the hub, or nowhere."""
+    """The folder or file of an encoder; None if it is on the hub or does not exist."""
     try:
         name = resolve(spec.name) if spec.kind == "pretrained" else spec.vectors
     except LikewiseError:
@@ -58,13 +59,13 @@ def encoder_place(spec: EncoderSpec) -> Path | None:
 
 
 def encoder_files(spec: EncoderSpec) -> list[Path]:
-    """The files that an encoder is made of; none if it lies on the hub, or nowhere."""
+    """The files that an encoder is made of; empty if it is on the hub or does not exist."""
     place = encoder_place(spec)
     return [] if place is None else _files_at(place)
 
 
 def digest_files(files: Iterable[Path], known: dict[Path, str]) -> str:
-    """One hash of what several files hold, in their order; `known` remembers those that were read already."""
+    """One hash of the content of several files in order; `known` holds hashes that were computed before."""
     digests = []
     for file in files:
         if file not in known:
@@ -82,7 +83,7 @@ def _files_behind(name: str, data_dir: Folder) -> list[Path]:
 
 
 def _files_at(path: Path) -> list[Path]:
-    """A file, the files of a folder, or those that begin as a prefix of parallel text does."""
+    """A file, the files of a folder, or the files whose names begin with a prefix of parallel text."""
     try:
         if path.is_file():
             return [path]

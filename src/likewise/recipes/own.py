@@ -1,4 +1,4 @@
-"""A user's table in a recipe: what `--data` changes in it, and what `train FILE` runs."""
+"""Recipes for a user's table: what `--data` changes in a recipe, and the recipe that `train FILE` runs."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def with_own_table(
     changes: Mapping[str, Any],
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
-    """A recipe with a user's table as the data of one stage: the last one that can learn from it.
+    """A recipe whose last stage that can learn from a user's table takes the table as its data.
 
-    The others stay, as pre-training. The stage loses its own dev sets and leak filter, and the recipe its
-    evaluation: they belong to its own data.
+    The other stages stay, as pre-training. The stage's own dev sets and leak filter and the recipe's
+    evaluation are removed, because they belong to the recipe's data.
     """
     recipe = _settled(document, where, table, changes)
     known = {name: spec.model_dump(mode="json", exclude_unset=True) for name, spec in recipe.relation.items()}
@@ -46,24 +46,24 @@ def with_own_table(
             return _adopting(recipe, document, number, found, known)
         reasons.append(f"stage.{number} ({stage.kind}): {found}")
     told = "; ".join(reversed(reasons))
-    found = f"no stage of {recipe.name} can learn from it: {told}"
+    found = f"no stage of recipe {recipe.name} can learn from this table: {told}"
     raise DataError([Problem(table.name, found, _remedy(table, recipe))])
 
 
 def _remedy(table: OwnTable, recipe: Recipe) -> str:
-    """What to do about a table that no stage can learn from."""
+    """The remedy for a table that no stage can learn from."""
     if len(table.texts) == 1 and not any(1 in stage.texts for stage in recipe.stage):
-        pairs = "for pairs name both text columns (--text-a NAME --text-b NAME)"
-        return f"{pairs}; single texts are learnt by the recipes finetune and labels-domain"
+        pairs = "if the table holds pairs, name both text columns (--text-a NAME --text-b NAME)"
+        return f"{pairs}; for single texts use the recipe finetune or labels-domain"
     if len(table.texts) == 2 and not any(2 in stage.texts for stage in recipe.stage):
-        return "pairs are learnt by the recipes similarity, relations-sick and finetune, or by train FILE"
+        return "for pairs use the recipe similarity, relations-sick or finetune, or run train FILE"
     if table.declared:
-        return "declare another column, or nothing (leave --relation out), or take another recipe"
-    return "declare what a column holds (--relation NAME:lo..hi or NAME:classes), or take another recipe"
+        return "declare another column, leave --relation out, or use another recipe"
+    return "declare what a column holds (--relation NAME:lo..hi or NAME:classes), or use another recipe"
 
 
 def _settled(document: Mapping[str, Any], where: str, table: OwnTable, changes: Mapping[str, Any]) -> Recipe:
-    """The recipe that stages are asked in: with the overrides, unless those fit only what comes of it."""
+    """The recipe in which stages are tried: with the overrides, unless they fit only the adapted recipe."""
     changed = _filled(document, table)
     try:
         for path, value in changes.items():
@@ -74,7 +74,7 @@ def _settled(document: Mapping[str, Any], where: str, table: OwnTable, changes: 
 
 
 def _filled(document: Mapping[str, Any], table: OwnTable) -> dict[str, Any]:
-    """A recipe whose stages may leave their data to the user's table, fit to be validated."""
+    """A recipe that can be validated although its stages may leave their data to the user's table."""
     made = copy.deepcopy(dict(document))
     for stage in made.get("stage") or ():
         if isinstance(stage, dict):
@@ -84,7 +84,7 @@ def _filled(document: Mapping[str, Any], table: OwnTable) -> dict[str, Any]:
 
 
 def _tell(table: OwnTable, found: Adopted, tell: Callable[[str], None]) -> None:
-    """Nothing is read as something else, and nothing is left out, without a word."""
+    """Report what was guessed about the table and what is left out."""
     for line in table.guesses:
         _log.warning(line)
     for line in found.told:
@@ -118,7 +118,7 @@ def _adopting(
 
 
 def recipe_for_table(table: OwnTable) -> dict[str, Any]:
-    """A whole recipe for a table alone: of the kind that was registered last, of those that can."""
+    """A whole recipe for a table, of the last registered stage kind that can learn from it."""
     reasons = []
     for name, kind in reversed(list(all_kinds().items())):
         found = resolve_class(kind.spec).infer(table)
@@ -127,7 +127,8 @@ def recipe_for_table(table: OwnTable) -> dict[str, Any]:
                 _log.warning(line)
             return dict(found)
         reasons.append(f"{name}: {found}")
-    raise DataError([Problem(table.name, f"no kind of stage learns from it ({'; '.join(reasons)})")])
+    found = f"no kind of stage can learn from this table ({'; '.join(reasons)})"
+    raise DataError([Problem(table.name, found)])
 
 
 def to_toml(document: Mapping[str, Any]) -> str:
@@ -141,7 +142,7 @@ def _on_one_line(found: re.Match[str]) -> str:
 
 
 def recipe_toml(recipe: Recipe) -> str:
-    """A validated recipe as TOML, with what was said and without what was left to defaults."""
+    """A validated recipe as TOML, with the keys that were set and without those left to their defaults."""
     return to_toml(recipe.model_dump(mode="json", exclude_unset=True))
 
 

@@ -1,9 +1,10 @@
-"""What the stages of a recipe read, kept beside the vectors: a second run over the same files starts at once.
+"""Keep the rows that a recipe's stages read, so that a second run over the same files starts at once.
 
     CACHE/prepared/KEY.json    distinct texts, stages as rows of them, further files that were read
 
-KEY names all that decides which rows come out, what the files hold among it: a file with other content makes
-them be read again. The folder is the user's alone (mode 700), and `likewise cache clear` removes it.
+KEY depends on everything that decides which rows are read, including the content of the files. If a file
+changes, the rows are read again. Only the user can read the folder (mode 700); `likewise cache clear` removes
+it.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _KEPT = FileCache("prepared", ".json", keep=16)
 
 
 def prepared_stages(jobs: Sequence[Job[Any]]) -> list[StageData]:
-    """The rows of every stage, as they were kept, or read and kept.
+    """The rows of every stage, from the cache, or read now and cached.
 
-    Only for recipes with a stage that says so: others train for so long that reading does not matter, and
-    texts are not copied without need.
+    Rows are cached only for recipes with a stage that asks for it. The others train for so long that reading
+    does not matter, and texts are not copied without need.
     """
     context = jobs[0].context
     if not any(job.stage.reusable for job in jobs):
@@ -65,7 +66,7 @@ def prepared_stages(jobs: Sequence[Job[Any]]) -> list[StageData]:
 
 
 def read_stages(jobs: Sequence[Job[Any]]) -> list[StageData]:
-    """The rows of every stage, read now; parallel text that several stages name is read once."""
+    """Read the rows of every stage now; parallel text that several stages name is read once."""
     shared = Shared()
     return [runner_of(job.stage).read(job, shared) for job in jobs]
 
@@ -79,7 +80,7 @@ def _both(tell: Callable[[str], None], told: list[str]) -> Callable[[str], None]
 
 
 def _contents(jobs: Sequence[Job[Any]]) -> dict[str, str]:
-    """The files behind the names of a recipe's data, each with a hash of what it holds now."""
+    """The files behind the names of a recipe's data, each with a hash of its present content."""
     names = [source for job in jobs for source in job.stage.sources()]
     known: dict[Path, str] = {}
     for files in source_files(names, jobs[0].context.data_dir).values():
@@ -100,7 +101,7 @@ def _key(recipe: Recipe, context: RunContext, contents: Mapping[str, str]) -> st
 
 
 def _row_keys(stage: Stage) -> dict[str, Any]:
-    """What of a stage decides its rows: the keys that it names, or all of them."""
+    """The keys of a stage that decide its rows: those that it names, or all of them."""
     return stage.model_dump(mode="json", include={"kind", *stage.row_keys} if stage.row_keys else None)
 
 
@@ -126,7 +127,7 @@ class _Texts:
 
 
 def _document(jobs: Sequence[Job[Any]], stages: Sequence[StageData]) -> dict[str, Any] | None:
-    """All that was read as one document; None if a stage's rows are not kept."""
+    """Everything that was read, as one document; None if a stage's rows are not kept."""
     texts = _Texts()
     made = [runner_of(job.stage).pack(data, texts) for job, data in zip(jobs, stages, strict=True)]
     return None if None in made else {"texts": list(texts.numbers), "stages": made}

@@ -1,4 +1,4 @@
-"""Recipe files in: shipped ones by name, TOML files by path, overrides by `stage.0.learning_rate=3e-5`."""
+"""Read recipes: shipped ones by name, TOML files by path, with overrides (`stage.0.learning_rate=3e-5`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Overrides = Sequence[str] | Mapping[str, Any]
 
 
 def read_recipe(name: str, *, overrides: Overrides = (), encoder: str | None = None) -> Recipe:
-    """Read a recipe by shipped name or file, replace its encoder, apply overrides, validate."""
+    """Read a recipe by file or shipped name, replace its encoder, apply overrides and validate it."""
     document, where = named_document(name)
     return recipe_from(document, where, overrides=overrides, encoder=encoder)
 
@@ -41,12 +41,18 @@ def _as_table(encoder: Any) -> dict[str, Any]:
 
 
 def named_document(name: str) -> tuple[dict[str, Any], str]:
-    """The mapping of a recipe file or a shipped recipe, and how errors name it."""
+    """The mapping of a recipe file or a shipped recipe, and its name in errors."""
     path = Path(name)
     if path.suffix == ".toml":
         if not is_there(path):
             raise RecipeError(
-                [Problem(name, "no such recipe file", f"shipped recipes: {', '.join(shipped_recipes())}")]
+                [
+                    Problem(
+                        name,
+                        "there is no such recipe file",
+                        f"check the path, or use a shipped recipe: {', '.join(shipped_recipes())}",
+                    )
+                ]
             )
         return read_toml(path, "recipe"), name
     if name not in shipped_recipes():
@@ -54,8 +60,8 @@ def named_document(name: str) -> tuple[dict[str, Any], str]:
             [
                 Problem(
                     name,
-                    "is neither a recipe file nor a shipped recipe",
-                    f"shipped: {', '.join(shipped_recipes())}",
+                    "this is neither a recipe file nor a shipped recipe",
+                    f"give the path of a recipe file, or one of {', '.join(shipped_recipes())}",
                 )
             ]
         )
@@ -63,21 +69,20 @@ def named_document(name: str) -> tuple[dict[str, Any], str]:
 
 
 def parse_override(override: str) -> tuple[str, Any]:
-    """Path and value of `stage.0.learning_rate=3e-5`; the value is read as TOML, or as text."""
+    """The path and value of `stage.0.learning_rate=3e-5`; the value is read as TOML, or else as text."""
     path, equals, text = override.partition("=")
     if not equals or not path.strip():
         raise UsageError(
-            f"--set {quoted(override)}: expected PATH=VALUE, for example stage.0.learning_rate=3e-5"
+            f"--set {quoted(override)} is not PATH=VALUE. Write it like stage.0.learning_rate=3e-5."
         )
     return path.strip(), parse_toml_value(text.strip())
 
 
 def set_value(document: Any, path: str, value: Any) -> None:
-    """Set one value by a dotted, zero-based path; tables on the way are made, list entries must exist.
+    """Set one value by a dotted path; missing tables are created, but list entries must exist.
 
-    A name that holds a dot stands in quotes on the way: relation."avg.score".hi.
-
-    A table or list is copied in, so that a later path below it changes this document and not its giver.
+    List entries are counted from 0. A name that contains a dot is quoted: relation."avg.score".hi. A table or
+    list is copied, so that a later path below it does not change the caller's value.
     """
     value = copy.deepcopy(value)
     *way, last = split_path(path)
@@ -100,5 +105,7 @@ def set_value(document: Any, path: str, value: Any) -> None:
 
 def _index(step: str, place: list[Any], path: str) -> int:
     if not step.isdigit() or int(step) >= len(place):
-        raise UsageError(f"{path}: {step!r} is not an entry of a list of {len(place)}; counting starts at 0")
+        raise UsageError(
+            f"{path}: {step!r} is not an entry of this list of length {len(place)}. Count entries from 0."
+        )
     return int(step)

@@ -1,7 +1,7 @@
-"""Run a recipe: read every stage, then start, plan and train them one after the other; then save.
+"""Run a recipe: read the data of every stage, train the stages one after the other, and save the model.
 
-There is one loop, and it knows no kinds: each stage's runner says how it is read, started and trained. The
-run folder `OUTPUT.run/` holds checkpoints and is removed when the model folder is complete.
+One loop serves all kinds of stages: the runner of each kind reads, starts and trains its stage. The run
+folder `OUTPUT.run/` holds checkpoints and is removed when the model folder is complete.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Jobs = Sequence[Job[Any]]
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What a run left behind."""
+    """The result of a run."""
 
     output: Path | None
     stages: list[dict[str, Any]]
@@ -62,7 +62,7 @@ def run_recipe(
     resume: bool = False,
     overwrite: bool = False,
 ) -> RunReport:
-    """Train every stage and write the model folder; `output` None keeps the model in memory only."""
+    """Train every stage and write the model folder; with `output` None the model is only kept in memory."""
     jobs = jobs_of(recipe, context)
     _check(jobs, context)
     ranks.join(context.device)
@@ -88,7 +88,7 @@ def sources_of(recipe: Recipe) -> list[str]:
 
 
 def _finish(jobs: Jobs, folder: Path) -> RunReport:
-    """What a run left that was stopped between its model's last file and the end of its own folder."""
+    """Finish a run that was stopped after its model folder was complete."""
     context = jobs[0].context
     same_run(run_folder(folder), _mark(jobs, _read(jobs)[0]))
     answerer = load(folder, device=context.device, precision=context.precision)
@@ -96,7 +96,7 @@ def _finish(jobs: Jobs, folder: Path) -> RunReport:
     if ranks.is_first():
         remove_run(run_folder(folder))
     ranks.wait()
-    context.tell(f"{folder} was complete already when its run was stopped")
+    context.tell(f"{folder} was already complete when its run was stopped")
     told: Any = answerer.about.get("gains", [])
     return RunReport(folder, stage_reports(answerer.about, folder / DOCUMENT), answerer, told)
 
@@ -107,7 +107,7 @@ def jobs_of(recipe: Recipe, context: RunContext) -> list[Job[Any]]:
 
 
 def _check(jobs: Jobs, context: RunContext) -> None:
-    """Refuse what cannot be trained, before anything is read."""
+    """Raise an error for stages that cannot be trained, before anything is read."""
     if context.trackers:
         from likewise.training.fit import check_trackers
 
@@ -117,7 +117,7 @@ def _check(jobs: Jobs, context: RunContext) -> None:
 
 
 def _read(jobs: Jobs) -> tuple[list[StageData], Callable[[], SentenceTransformer]]:
-    """The rows of every stage, and the encoder they begin with, opened when it is first needed."""
+    """The rows of every stage, and a function that opens the encoder when it is first needed."""
     recipe, context = jobs[0].recipe, jobs[0].context
     stages = prepared_stages(jobs)
     open_encoder = cache(lambda: start_encoder(recipe, stages, context))
@@ -127,7 +127,7 @@ def _read(jobs: Jobs) -> tuple[list[StageData], Callable[[], SentenceTransformer
 
 
 def _begin(open_encoder: Callable[[], SentenceTransformer]) -> Carried:
-    """What the first stage begins on: the recipe's encoder."""
+    """The recipe's encoder, on which the first stage begins."""
     return Carried("", open_encoder, lambda: raw_model(open_encoder()))
 
 
@@ -169,14 +169,14 @@ def _run_in(jobs: Jobs, folder: Path | None, work: Path, *, resume: bool, overwr
 
 
 def _before(job: Job[Any], data: StageData, former: Carried) -> Before:
-    """What the last stage's dev rows look like before the first step of the first one."""
+    """The baselines' answers to the last stage's dev rows, before any training."""
     runner = runner_of(job.stage)
     measured = runner.compared(job, data) if data.dev else ()
     return before_training(data, measured, lambda: _untrained(job, data, former))
 
 
 def _untrained(job: Job[Any], data: StageData, former: Carried) -> Answerer | None:
-    """The recipe's encoder as it is, answering what the stage learns; None if nothing can answer it."""
+    """The recipe's raw encoder, which answers the stage's relations; None if it cannot answer them."""
     try:
         model = runner_of(job.stage).untrained(job, data, former)
     except LikewiseError:  # a checkpoint that is no encoder of texts by itself
@@ -187,25 +187,25 @@ def _untrained(job: Job[Any], data: StageData, former: Carried) -> Answerer | No
 def _gains(
     before: Before, answerer: Answerer, about: Mapping[str, Any], context: RunContext
 ) -> list[dict[str, Any]]:
-    """Compare the trained model with what there was before, and say it."""
+    """Compare the trained model with the baselines and report the result."""
     reports = about["stages"]
     kept_start = all(report["best_value"] is not None and report["best_step"] == 0 for report in reports)
     gains = before.gains(answerer, kept_start=kept_start, looks=_looks(about))
     if not gains:
-        context.tell("no dev rows were rated, so the model was not compared with the encoder before training")
+        context.tell("the model was not compared with the encoder before training: no dev rows have ratings")
     for gain in gains:
         context.tell(gain.sentence())
     return [gain.to_dict() for gain in gains]
 
 
 def _looks(about: Mapping[str, Any]) -> int:
-    """How many models dev chose among, in all stages that keep the best one."""
+    """The number of models that dev chose among, in all stages that keep the best one."""
     stages = zip(about["recipe"]["stage"], about["stages"], strict=True)
     return max(1, sum(len(report["history"]) for stage, report in stages if stage.get("select", True)))
 
 
 def _mark(jobs: Jobs, stages: Sequence[StageData]) -> RunMark:
-    """What the run is begun with."""
+    """The mark of what the run begins with."""
     recipe, context = jobs[0].recipe, jobs[0].context
     prints = [data.prints for data in stages]
     return RunMark(recipe, prints, start_of(recipe.encoder, context), context.precision)
@@ -214,7 +214,7 @@ def _mark(jobs: Jobs, stages: Sequence[StageData]) -> RunMark:
 def _train(
     jobs: Jobs, stages: Sequence[StageData], carried: Carried, place: RunPlace
 ) -> tuple[nn.Module, list[dict[str, Any]]]:
-    """Train the stages one after the other; each continues from what the one before it carries."""
+    """Train the stages one after the other; each continues from the stage before it."""
     reports = []
     for job, data in zip(jobs, stages, strict=True):
         runner = runner_of(job.stage)
@@ -226,9 +226,9 @@ def _train(
 
 
 def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
-    """The plan of a recipe in lines, without training: data, leak filter, steps per stage.
+    """The plan of a recipe in lines, without training: data, leak filter, steps of each stage.
 
-    What a run would refuse is refused here, as far as that is known before the first step.
+    Errors that a run would raise before its first step are raised here too.
     """
     jobs = jobs_of(recipe, context)
     _check(jobs, context)
@@ -242,7 +242,7 @@ def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
 
 
 def untrained(recipe: Recipe, context: RunContext) -> RunReport:
-    """What a recipe's last stage would answer if nothing were trained: the baseline that costs nothing."""
+    """The baseline of a recipe's last stage: its raw encoder, without training."""
     jobs = jobs_of(recipe, context)
     stages = prepared_stages(jobs)
     former = _begin(cache(lambda: start_encoder(recipe, stages, context)))

@@ -1,7 +1,7 @@
-"""The run folder `OUTPUT.run/`: where checkpoints lie, what a stage reports, when a run may go on.
+"""The run folder `OUTPUT.run/`: its checkpoints, the reports of its stages, and when it may be resumed.
 
-OUTPUT.run/likewise-run.json    the mark: what the run was begun with; nothing without it is taken for a run
-OUTPUT.run/lock                 locked while a process is at work
+OUTPUT.run/likewise-run.json    the mark: what the run began with; a folder without it is not a run
+OUTPUT.run/lock                 locked while a process trains
 OUTPUT.run/stage-N/             checkpoints, the best weights, and done.json when the stage is complete
 """
 
@@ -49,7 +49,7 @@ _log = logging.getLogger("likewise")
 
 @dataclass(frozen=True, slots=True)
 class RunPlace:
-    """Where a run keeps its checkpoints, whether it goes on from some, and which rows its stages have."""
+    """Where a run keeps its checkpoints, whether it resumes from them, and the rows of its stages."""
 
     work: Path
     resume: bool
@@ -57,15 +57,15 @@ class RunPlace:
     stages: Sequence[StageData] = ()
 
     def options(self, number: int) -> dict[str, Any]:
-        """`run` and `resume` of a stage, as `training.fit` takes them."""
+        """The arguments `run` and `resume` of `training.fit` for a stage."""
         return {"run": self.work / f"stage-{number}", "resume": self.resume}
 
     @contextmanager
     def kept(self, job: Job[Any], encoder: str) -> Iterator[dict[str, Any]]:
-        """Where a stage leaves its files: with its run, or where others find them.
+        """The arguments for a stage whose files stay in its run folder or in a folder that other runs share.
 
-        Others are those whose stages up to this one have the same keys, rows and encoder (its fingerprint).
-        Runs side by side that need the same stage wait for the first of them.
+        Runs share a stage if all stages up to it have the same keys, rows and encoder (by its fingerprint).
+        If several runs need the same stage at once, the others wait for the first.
         """
         context = job.context
         if context.kept_stages is None:
@@ -81,7 +81,7 @@ class RunPlace:
 
 
 def _begins_with(recipe: Recipe, number: int, beside: Sequence[object]) -> str:
-    """A name for everything that the first stages of a recipe depend on."""
+    """A name that depends on everything that decides the result of a recipe's first stages."""
     # With defaults: one that a later version changes makes another stage.
     document = recipe.model_dump(mode="json", exclude={"name", "description", "evaluation"})
     document["stage"] = document["stage"][: number + 1]
@@ -89,17 +89,17 @@ def _begins_with(recipe: Recipe, number: int, beside: Sequence[object]) -> str:
 
 
 def run_folder(output: Path) -> Path:
-    """Where the run lies that leads to a model folder."""
+    """The run folder that belongs to a model folder."""
     named = output if output.name not in ("", "..") else Path(os.path.abspath(output))
     if named.is_symlink():  # by whatever name a model is called, it has one run
         named = Path(os.path.realpath(named))
     if not named.name:
-        raise UsageError(f"--output {output} is the root of all folders; name a folder in it")
+        raise UsageError(f"--output {output} is the root folder. Name a folder inside it.")
     return named.with_name(named.name + ".run")
 
 
 def can_resume(work: Path) -> bool:
-    """Whether a run folder holds anything to go on from: a checkpoint, or a stage that is done."""
+    """Whether a run folder can be resumed: it holds a checkpoint or a complete stage."""
     return any(
         (stage / "done.json").is_file() or bool(complete_checkpoints(stage)) for stage in work.glob("stage-*")
     )
@@ -107,10 +107,10 @@ def can_resume(work: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RunMark:
-    """What a run is begun with: a run goes on with the same recipe, the same rows and the same start only.
+    """What a run began with. It is resumed only with the same recipe, rows, encoder and precision.
 
-    `rows` are the fingerprints of each stage's rows, `start` says what the files hold that it begins on, by
-    name, `precision` how it computes. The `id` tells the run's own model from one that was there before.
+    `rows` are the fingerprints of each stage's rows. `start` holds hashes of the encoder's files by name.
+    `precision` is the precision of computing. The `id` distinguishes the run's own model from an earlier one.
     """
 
     recipe: Recipe
@@ -137,27 +137,27 @@ class RunMark:
 def run_folders(
     folder: Path, *, inputs: Iterable[object], resume: bool, overwrite: bool
 ) -> tuple[Path, Path]:
-    """The model folder and the run folder; nothing is written yet, so bad data leaves no trace."""
+    """The model folder and the run folder; nothing is written yet, so bad data leaves no files."""
     work, inputs = run_folder(folder), list(inputs)
     if resume and not overwrite and is_model_folder(folder) and is_run_folder(work) and can_resume(work):
         raise UsageError(
-            f"{work} holds an unfinished run that replaces {folder}; go on with --resume --overwrite"
+            f"{work} holds an unfinished run that replaces {folder}. Continue it with --resume --overwrite."
         )
     check_model_folder(folder, inputs=inputs, overwrite=overwrite)
     check_beside_inputs(work, inputs)
     if resume and not work.exists():
-        raise UsageError(f"{work} does not exist: there is no run to resume; leave --resume out")
+        raise UsageError(f"{work} does not exist, so there is no run to resume. Leave --resume out.")
     if work.exists():
         check_run_folder(work)
     if work.exists() and not resume and not overwrite and can_resume(work):
         raise UsageError(
-            f"{work} holds an unfinished run; go on with --resume or start over with --overwrite"
+            f"{work} holds an unfinished run. Continue it with --resume, or start over with --overwrite."
         )
     return folder, work
 
 
 def is_finished(folder: Path, work: Path) -> bool:
-    """Whether a run was stopped after its model was complete and before its own folder was gone."""
+    """Whether a run was stopped after its model was complete but before its run folder was removed."""
     if not (is_run_folder(work) and (folder / "likewise" / "model.json").is_file()):
         return False
     try:
@@ -169,11 +169,11 @@ def is_finished(folder: Path, work: Path) -> bool:
 
 @contextmanager
 def working_in(work: Path, mark: RunMark, *, resume: bool) -> Iterator[str]:
-    """Begin a run folder, or go on in it, and hold its lock; the id of the run.
+    """Create or resume a run folder and hold its lock; yields the id of the run.
 
-    A run that ends before there is anything to go on from leaves no folder.
+    A run that ends before it could be resumed leaves no folder.
     """
-    busy = f"{work}: another training is at work there; wait for it, or choose another --output"
+    busy = f"{work} is in use by another training. Wait until it ends, or choose another --output."
     sweep(work.parent)
     if work.exists():
         with locked(work / _LOCK, busy):
@@ -196,7 +196,7 @@ def working_in(work: Path, mark: RunMark, *, resume: bool) -> Iterator[str]:
 
 @contextmanager
 def _beginning(work: Path, busy: str) -> Iterator[None]:
-    """Tell of another training that made the same run folder at the same moment."""
+    """Raise BusyError if another training creates the same run folder at the same moment."""
     try:
         yield
     except (UsageError, UnwritableError):
@@ -206,32 +206,35 @@ def _beginning(work: Path, busy: str) -> Iterator[None]:
 
 
 def remove_run(work: Path) -> None:
-    """Remove a run folder; one that holds files of somebody else's stays, and that is told."""
+    """Remove a run folder; a folder that holds other files is kept, with a warning."""
     if not remove_folder(work, may_go=is_run_folder):
         _log.warning("%s is kept, because it holds files that Likewise did not write", work)
 
 
 def same_run(work: Path, mark: RunMark) -> RunMark:
-    """The mark of a run that is gone on with; another recipe, other rows or another start are refused."""
+    """The mark of a resumed run; raises an error for another recipe, other rows or another encoder."""
     kept = _read_mark(work)
-    again = "resume with the same, or start over with --overwrite and without --resume"
+    again = "Resume with the same ones, or start over with --overwrite and without --resume."
     recipe = _recipe_in(kept, work)
     if recipe != mark.recipe:
         changed = "" if recipe is None else f" ({_differences(recipe, mark.recipe)})"
-        raise UsageError(f"{work} was started with another recipe or other overrides{changed}; {again}")
+        raise UsageError(f"{work} was started with another recipe or other overrides{changed}. {again}")
     rows = kept.get("rows")
     whole = isinstance(rows, list) and all(isinstance(prints, dict) for prints in rows)
     if rows is None or not whole or len(rows) != len(mark.rows):
-        raise UsageError(f"{work / RUN_MARK} is damaged: start over with --overwrite")
+        raise UsageError(f"{work / RUN_MARK} is damaged. Start over with --overwrite.")
     for number, (then, now) in enumerate(zip(rows, mark.rows, strict=True)):
         others = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
         if others:
             raise UsageError(
                 f"{work}: the rows of stage {number} ({', '.join(others)}) have changed since it was "
-                f"started; {again}"
+                f"started. {again}"
             )
     if kept.get("precision") != mark.precision:
-        raise UsageError(f"{work} was started in {kept.get('precision')}, not in {mark.precision}; {again}")
+        raise UsageError(
+            f"{work} was started with precision {kept.get('precision')}, not {mark.precision}. Resume with "
+            "the same precision, or start over with --overwrite and without --resume."
+        )
     before = kept.get("start")
     if before != dict(mark.start):
         known = before if isinstance(before, dict) else {}
@@ -239,14 +242,14 @@ def same_run(work: Path, mark: RunMark) -> RunMark:
             name for name in {*known, *mark.start} if known.get(name) != dict(mark.start).get(name)
         )
         raise UsageError(
-            f"{work}: the files of the encoder that it started from have changed since "
-            f"({listed(names)}); {again}"
+            f"{work}: the files of the encoder that the run started from have changed since then "
+            f"({listed(names)}). {again}"
         )
     return replace(mark, id=str(kept.get("id", "")))
 
 
 def _differences(before: Recipe, now: Recipe) -> str:
-    """Which keys of a recipe differ, each with what it was and what it is; the first three."""
+    """The first three keys of a recipe that differ, each with its old and new value."""
     changed: list[str] = []
 
     def compare(path: str, one: Any, other: Any) -> None:
@@ -257,7 +260,7 @@ def _differences(before: Recipe, now: Recipe) -> str:
             for number, (old, new) in enumerate(zip(one, other, strict=True)):
                 compare(f"{path}.{number}", old, new)
         elif one != other:
-            changed.append(f"{path} was {quoted(one, most=60)}, now {quoted(other, most=60)}")
+            changed.append(f"{path} was {quoted(one, most=60)} and is now {quoted(other, most=60)}")
 
     compare("", before.model_dump(mode="json"), now.model_dump(mode="json"))
     more = f", and {len(changed) - 3} more" if len(changed) > 3 else ""
@@ -274,13 +277,13 @@ def _read_mark(work: Path) -> dict[str, Any]:
 
 
 def begun_recipe(work: Path) -> str:
-    """The name of the recipe that a run was begun with; "" if there is no run."""
+    """The name of the recipe that a run began with; "" if there is no run."""
     recipe = _read_mark(work).get("recipe")
     return str(recipe.get("name", "")) if isinstance(recipe, dict) else ""
 
 
 def _recipe_in(kept: Mapping[str, Any], work: Path) -> Recipe | None:
-    """The recipe of a run, compared by what it means and not by its text; None if it cannot be read."""
+    """The recipe of a run as an object, so that only its meaning is compared; None if it cannot be read."""
     try:
         return parse_recipe(kept["recipe"], str(work))
     except (KeyError, ValueError, TypeError, LikewiseError):

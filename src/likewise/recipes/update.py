@@ -1,11 +1,11 @@
-"""Something is added to a trained model: a task whose labels are texts, or a relation that is said in words.
+"""Add something to a trained model: a task whose labels are texts, or a relation that is described in words.
 
-zero   it is named or described, no parameter changes
-hot    training goes on with its rows, and a share of the old ones if they are to be rehearsed
-cold   everything is trained again, from the start of the recipe
+zero   add it without data; no parameter changes
+hot    continue training with its rows, and with a share of the old rows if they are to be rehearsed
+cold   train everything again from the beginning of the recipe
 
-What can be added is the business of the recipe's last stage (`Stage.new_relation`, `adding`) and of the
-model's family (`Family.extend`); how it is trained, of the stage's runner.
+The recipe's last stage (`Stage.new_relation`, `adding`) and the model's family (`Family.extend`) decide what
+can be added. The stage's runner decides how it is trained.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from likewise.recipes.runfiles import (
 from likewise.records import Record, Relation
 from likewise.schema.base import Addition
 from likewise.schema.recipe import Recipe, parse_recipe
+from likewise.wording import counted
 
 Mode = Literal["zero", "hot", "cold"]
 MODES = ("zero", "hot", "cold")
@@ -50,7 +51,7 @@ _RELATION_KEYS = ("kind", "lo", "hi", "step", "labels", "positions", "descriptio
 
 @dataclass(frozen=True, slots=True)
 class UpdateReport:
-    """What an update left behind: dev numbers of all that is answered, before and after, where measured."""
+    """The result of an update, with dev numbers of all relations before and after it, where measured."""
 
     output: Path
     mode: str
@@ -61,7 +62,7 @@ class UpdateReport:
 
 @dataclass(frozen=True, slots=True)
 class Continued:
-    """Dev numbers of old and new before and after training on the new, and what the training reports."""
+    """Dev numbers of old and new relations before and after training on the new one, and its report."""
 
     before: Mapping[str, float]
     after: Mapping[str, float]
@@ -81,11 +82,11 @@ def update_model(
     resume: bool = False,
     overwrite: bool = False,
 ) -> UpdateReport:
-    """Add to a model and write the new model; the old folder stays as it is.
+    """Add a relation or task to a model and write the new model; the old folder stays unchanged.
 
-    `rehearse` is the share of the old training rows that are shown again (hot); `overrides` are keys of the
-    last stage: {"learning_rate": 1e-4, "freeze": ["encoder"]}. With `resume` an update goes on that was
-    stopped while it trained.
+    `rehearse` is the share of the old training rows that are used again (hot). `overrides` are keys of the
+    last stage: {"learning_rate": 1e-4, "freeze": ["encoder"]}. `resume` continues an update that was stopped
+    while it trained.
     """
     target = _check_mode(output, mode, resume=resume)
     if is_finished(target, run_folder(target)):
@@ -136,7 +137,7 @@ def update_model(
 
 @dataclass(frozen=True, slots=True)
 class UpdatePlace:
-    """Where the training of an update may be found again: beside its output, begun on a certain model."""
+    """Where the training of an update can be resumed: beside its output, for the model it began on."""
 
     target: Path
     resume: bool
@@ -145,7 +146,7 @@ class UpdatePlace:
 
     @contextmanager
     def open(self, own: Recipe, rows: Sequence[Mapping[str, str]]) -> Iterator[tuple[RunPlace, str]]:
-        """Its run folder, locked, and the id of the run."""
+        """The locked run folder and the id of the run."""
         work = run_folder(self.target)
         mark = RunMark(own, rows, self.start, self.precision)
         with working_in(work, mark, resume=self.resume) as run:
@@ -153,19 +154,19 @@ class UpdatePlace:
 
 
 def _check_mode(output: str | Path, mode: str, *, resume: bool) -> Path:
-    """The folder of the new model; a mode that there is not, or that has nothing to resume, is refused."""
+    """The folder of the new model; raises an error for an unknown mode or one that cannot be resumed."""
     if mode not in MODES:
         raise UsageError(f"--mode {mode!r} is not one of {', '.join(MODES)}")
     if mode == "zero" and resume:
-        raise UsageError("--mode zero trains nothing, so there is nothing to resume; leave --resume out")
+        raise UsageError("--mode zero trains nothing, so there is nothing to resume. Leave --resume out.")
     return Path(output)
 
 
 def _recipe_of(answerer: Answerer, model: str | Path) -> Recipe:
     if "recipe" not in answerer.about:
         raise ModelError(
-            f"{model} was not trained by likewise: there is nothing to update; train it first "
-            "(likewise train RECIPE), or name labels to it (likewise classify --labels)"
+            f"{model} was not trained by Likewise, so it cannot be updated. Train it first (likewise train "
+            "RECIPE), or give it labels to choose from (likewise classify --labels)."
         )
     path = Path(model) / DOCUMENT
     stage_reports(answerer.about, path)  # told again by the new model's card, after all the training
@@ -175,30 +176,30 @@ def _recipe_of(answerer: Answerer, model: str | Path) -> Recipe:
 def _new_relation(
     old: Recipe, addition: Addition, answerer: Answerer, model: str | Path, mode: Mode
 ) -> Relation:
-    """What is added, as far as it can be checked before the model is touched."""
+    """The relation to add, checked as far as possible before the model changes."""
     stage = old.stage[-1]
     if any(known.name == addition.name for known in answerer.relations):
-        raise UsageError(f"the model answers {addition.name!r} already; choose another --task NAME")
+        raise UsageError(f"the model already answers {addition.name!r}. Choose another --task NAME.")
     relation = stage.new_relation(addition, str(model))
     stage.check_addition(addition, mode)
     return relation
 
 
 def _refuse_to_lose(answerer: Answerer, old: Recipe) -> None:
-    """Training again gives what the recipe has rows of, and nothing else."""
+    """Raise an error if training again would lose relations that were added without data."""
     trained = set(old.stage[-1].rates(old.relation))
     lost = [relation.name for relation in answerer.relations if relation.name not in trained]
     if lost:
         raise UsageError(
-            f"{', '.join(lost)} was added without ratings, and --mode cold would lose it: use --mode hot, "
-            "or update the model that was there before"
+            f"{', '.join(lost)} was added without ratings, and --mode cold would lose it. Use --mode hot, or "
+            "update the model from before that addition."
         )
 
 
 def with_relation(
     old: Recipe, relation: Relation, addition: Addition, overrides: Mapping[str, Any]
 ) -> Recipe:
-    """The recipe of all that is answered: the old one's data and the new rows, if any, in its last stage."""
+    """The recipe of all relations: the old recipe's data, and the new rows, if any, in its last stage."""
     document = old.model_dump(mode="json")
     entry = {key: getattr(relation, key) for key in _RELATION_KEYS}
     if relation.kind == "classes":
@@ -210,12 +211,12 @@ def with_relation(
 
 
 def _alone(recipe: Recipe, relation: Relation) -> Recipe:
-    """The recipe of what was added alone."""
+    """The recipe of the added relation alone."""
     return recipe.model_copy(update={"stage": (recipe.stage[-1].alone(relation),)})
 
 
 def _whole(own: Recipe) -> Recipe:
-    """The same rows, all of them: where nothing is learnt, none are split off and none filtered."""
+    """The recipe with all its rows: where nothing is learnt, no rows are split off or filtered."""
     stage: Any = own.stage[-1]
     whole = stage.model_copy(update={"dev": stage.data, "fold": None, "filter_against": ()})
     return own.model_copy(update={"stage": (whole,)})
@@ -237,10 +238,10 @@ def train_on(
     fixed: Sequence[str] = (),
     place: UpdatePlace | None = None,
 ) -> Continued:
-    """Go on training with a relation that was added; `own` is its recipe, `old` that of the model.
+    """Continue training with an added relation; `own` is its recipe, `old` that of the model.
 
-    The old relations' dev rows are looked at too: what is forgotten counts when the epoch is chosen. Without
-    a `place` nothing is left that could be gone on with.
+    The old relations' dev rows are measured too, so that forgetting counts when the epoch is chosen. Without
+    a `place` the training cannot be resumed.
     """
     known = _read_known(old, context)
     [fresh] = read_stages(jobs_of(own, context))
@@ -253,7 +254,10 @@ def train_on(
     merged = runner.merge(fresh, known, again)
     model: Any = answerer.model
     model.learning = _rated_names(answerer, merged.rows.train) if again else (relation.name,)
-    context.tell(f"{len(fresh.rows.train):,} rows of {relation.name}, {len(again):,} rehearsed")
+    context.tell(
+        f"training on {counted(len(fresh.rows.train), 'row')} of {relation.name} and "
+        f"{len(again):,} rehearsed rows"
+    )
     score = runner.scorer(job, merged.dev)
     before = score(model)
     carried = Carried(stage.gives, lambda: model.encoder, lambda: model)
@@ -266,30 +270,30 @@ def train_on(
 
 
 def _read_known(old: Recipe, context: RunContext) -> StageData:
-    """The rows that the model was trained on, which are measured before and after."""
+    """The rows that the model was trained on; they are measured before and after the update."""
     try:
         return read_stages(jobs_of(old, context))[-1]
     except DataError as error:
         raise DataError(
-            "the data that the model was trained on is read again, to see what the update forgets, and that "
-            f"failed ({error}); run the command where those files are"
+            "the data that the model was trained on could not be read again, which is needed to measure what "
+            f"the update forgets ({error}). Run the command where those files are."
         ) from error
 
 
 @contextmanager
 def _nowhere() -> Iterator[tuple[RunPlace, str]]:
-    """A place that nobody finds again."""
+    """A temporary run folder, which cannot be resumed."""
     with scratch_folder() as run:
         yield RunPlace(run, resume=False, resumable=False), ""
 
 
 def _rehearsed(rows: int, share: float, seed: int) -> list[int]:
-    """Numbers of a sample of the old training rows."""
+    """The numbers of the old training rows that are rehearsed."""
     return sorted(random.Random(seed).sample(range(rows), round(share * rows)))
 
 
 def _rated_names(answerer: Answerer, rows: Sequence[Record]) -> tuple[str, ...]:
-    """What of a model the rows say anything about: not what was added without rows."""
+    """The relations of a model that the rows rate; relations that were added without data are left out."""
     names = [relation.name for relation in answerer.relations]
     return tuple(name for name in names if any(row.values.get(name) is not None for row in rows))
 
@@ -297,7 +301,7 @@ def _rated_names(answerer: Answerer, rows: Sequence[Record]) -> tuple[str, ...]:
 def _keep(
     answerer: Answerer, recipe: Recipe, found: Continued, target: Path, *, mode: Mode, overwrite: bool
 ) -> UpdateReport:
-    """Write an updated model, with the recipe of all that it answers now."""
+    """Write an updated model, with the recipe of all relations that it now answers."""
     from likewise.store import save_model
 
     about = {**answerer.about, "recipe": recipe.model_dump(mode="json"), "update": mode}
@@ -313,7 +317,7 @@ def _keep(
 
 
 def dev_numbers(stages: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The dev numbers of the epoch that was kept."""
+    """The dev numbers of the step that was kept."""
     last = stages[-1]
     kept = [entry for entry in last["history"] if entry["step"] == last["best_step"]]
     return {name: value for name, value in (kept or [{}])[0].items() if name != "step"}

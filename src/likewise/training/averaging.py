@@ -1,8 +1,8 @@
-"""WeightAverage: a running mean of the weights, which dev sees and the model is left with.
+"""WeightAverage: a running mean of the weights, which is measured on dev and becomes the trained model.
 
     mean ← d·mean + (1 − d)·weights after every step, d = min(decay, (1 + step) / (10 + step))
 
-The mean forgets fast at first, so that it does not drag the starting weights along.
+The decay is low at first, so that the weights of the starting model soon lose their share in the mean.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Take the weights after a step in."""
+        """Add the weights after a step to the mean."""
         kept = min(self._decay, (1 + step) / (10 + step))
         for name, value in self._trained():
             self._mean[name].lerp_(value, 1 - kept)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """The mean in the model's place, for as long as the block lasts."""
+        """Put the mean into the model while the block runs."""
         own = {name: value.detach().clone() for name, value in self._trained()}
         self.leave()
         try:
@@ -50,7 +50,7 @@ class WeightAverage:
         return {name: value.cpu().contiguous() for name, value in self._mean.items()}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from a checkpoint's mean."""
+        """Continue from a checkpoint's mean."""
         for name, value in self._mean.items():
             value.copy_(state[name])
 

@@ -1,6 +1,6 @@
-"""What happens around the Trainer's steps: seeding, the epoch's batches, dev, checkpoints, progress.
+"""Callbacks around the Trainer's steps: seeding, the epoch's batches, evaluation, checkpoints, progress.
 
-State that matters for resuming lives in one place, `runstate.RunState`, which every checkpoint carries.
+All state that resuming needs is in `runstate.RunState`, which every checkpoint holds.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ Evaluate = Callable[[Any], Mapping[str, float]]
 
 
 class EpochSampler(Protocol):
-    """Batches that are a function of the epoch."""
+    """A sampler whose batches depend on the epoch."""
 
     def set_epoch(self, epoch: int) -> None:
-        """Walk the batches of this epoch."""
+        """Use the batches of this epoch from now on."""
 
 
 class SeedSteps(TrainerCallback):
-    """Seed per (seed, step, rank), so that a resumed step draws the same dropout; pick the batches."""
+    """Seeds every step with (seed, step, rank), so that a resumed step draws the same dropout."""
 
     def __init__(
         self, sampler: EpochSampler, settings: FitSettings, updates_per_epoch: int, rank: int
@@ -60,19 +60,19 @@ class SeedSteps(TrainerCallback):
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """Walk the batches of this epoch."""
+        """Use the batches of this epoch."""
         self._sampler.set_epoch(state.global_step // self._updates_per_epoch)
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """Make the step's randomness a function of its number."""
+        """Seed the step by its number."""
         words = np.random.SeedSequence([self._settings.seed, state.global_step, self._rank]).generate_state(1)
         torch.manual_seed(int(words[0]))
 
 
 class SelectAndSave(TrainerCallback):
-    """Evaluate on dev, remember the best, stop early, write checkpoints, and restore all that on resume."""
+    """Evaluates on dev, keeps the best weights, stops early, writes checkpoints and restores them."""
 
     def __init__(
         self,
@@ -108,9 +108,9 @@ class SelectAndSave(TrainerCallback):
         lr_scheduler: Any = None,
         **_: Any,
     ) -> None:
-        """Look at dev before the first step, or restore what the Trainer does not.
+        """Evaluate before the first step, or restore what the Trainer does not restore.
 
-        That is our optimiser file, the rate schedule, and the selection state.
+        These are our optimiser file, the rate schedule, and the selection state.
         """
         if self._resume is None:
             if self._evaluate is not None:
@@ -135,7 +135,7 @@ class SelectAndSave(TrainerCallback):
         lr_scheduler: Any = None,
         **_: Any,
     ) -> TrainerControl:
-        """Evaluate and checkpoint when due."""
+        """Evaluate and write a checkpoint when one is due."""
         step = state.global_step
         last = step >= self._total
         if self.average is not None:
@@ -161,10 +161,10 @@ class SelectAndSave(TrainerCallback):
         logs: Any = None,
         **_: Any,
     ) -> None:
-        """Pass the loss on; a loss that is not a number ends the run with a remedy.
+        """Report the loss; raise an error if it is not a finite number.
 
-        The Trainer sums the losses of all steps on the device, so that one look at the sum, every ten steps
-        and at the end (`train_loss`), is a look at each of them.
+        The Trainer sums the losses of all steps on the device. Checking the sum every ten steps and at the
+        end (`train_loss`) therefore checks each of them.
         """
         said = logs or {}
         loss = said.get("loss", said.get("train_loss"))
@@ -172,8 +172,8 @@ class SelectAndSave(TrainerCallback):
             return
         if not math.isfinite(float(loss)):
             raise EvaluationError(
-                f"the loss became {loss} before step {state.global_step}; "
-                "lower learning_rate, set clip, or use fp32"
+                f"the loss became {loss} before step {state.global_step}. "
+                "Lower learning_rate, set clip, or use precision fp32."
             )
         if "loss" not in said:
             return
@@ -183,7 +183,7 @@ class SelectAndSave(TrainerCallback):
         )
 
     def _measure(self, step: int) -> float:
-        """Dev numbers of the model as it is, told and remembered; the one that selects."""
+        """Measure the model on dev, report and record the numbers, and return the one that selects."""
         refuse_lost_weights(self._model, step)
         found = self._evaluate(self._model) if self._writes and self._evaluate else {}
         values = ranks.from_first({name: float(value) for name, value in found.items()})
@@ -193,14 +193,14 @@ class SelectAndSave(TrainerCallback):
         return values[self._metric]
 
     def _consider(self, value: float, step: int) -> None:
-        """Keep the weights as they are if no candidate before was as good."""
+        """Save the weights if they are better than every candidate before."""
         if self.state.is_better(value):
             self.state.best_value, self.state.best_step = value, step
             if self._settings.select:
                 self._keep_best()
 
     def _look_at_start(self) -> None:
-        """The model before the first step: a candidate, but nothing that patience or rates learn from."""
+        """Measure the starting model: it is a candidate, but does not affect patience or learning rates."""
         value = self._measure(0)
         if self._settings.select and self._settings.keep_start:
             self._consider(value, 0)
@@ -227,7 +227,7 @@ class SelectAndSave(TrainerCallback):
             drop_old_bests(self._run, step)
 
     def _shrink(self, optimizer: Any) -> None:
-        """Divide the rates now: the schedule's own turn was before this evaluation."""
+        """Divide the learning rates now, because the schedule ran before this evaluation."""
         for group in optimizer.param_groups:
             group["lr"] /= SHRINK
         largest = max(group["lr"] for group in optimizer.param_groups)

@@ -1,4 +1,4 @@
-"""Checkpoints without pickle: safetensors and JSON, made valid by a marker that lists their hashes.
+"""Checkpoints without pickle: safetensors and JSON files, with a marker that lists their hashes.
 
 checkpoint-000120/
   model.safetensors        all parameters and buffers
@@ -8,9 +8,9 @@ checkpoint-000120/
   trainer_state.json       the Trainer's own counters
   COMPLETE                 the step, and the sha256 of every other file
 
-A checkpoint takes its name when all of it is on disk. Before a run goes on from one, its files are compared
-with their hashes, and so is the file of the best weights that it needs; one that is damaged is said to be,
-removed, and the one before it is taken.
+A checkpoint folder gets its name only when all its files are on disk. Before a run resumes from it, its files
+and the file of the best weights are compared with their hashes. A damaged checkpoint is reported and removed,
+and the one before it is used.
 """
 
 from __future__ import annotations
@@ -50,29 +50,29 @@ _FOLDER = re.compile(r"checkpoint-\d{8}")
 
 
 class DamagedError(ModelError):
-    """Files of a run are not what was written."""
+    """A file of a run is missing or has changed since it was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint whose files are those that were written, and its JSON part."""
+    """A checkpoint whose files are verified, and its JSON part."""
 
     folder: Path
     state: Mapping[str, Any]
 
 
 def checkpoint_folder(run: Path, step: int) -> Path:
-    """Where the checkpoint of a step lies."""
+    """The folder of the checkpoint of a step."""
     return run / f"checkpoint-{step:08d}"
 
 
 def complete_checkpoints(run: Path) -> list[Path]:
-    """Checkpoints that were written to their end, oldest first; their files are not looked at."""
+    """The completely written checkpoints, oldest first; their files are not verified."""
     return [folder for folder in _checkpoints(run) if (folder / MARKER).is_file()]
 
 
 def _checkpoints(run: Path) -> list[Path]:
-    """Folders that are called as checkpoints are, oldest first; links are somebody else's."""
+    """The folders with names of checkpoints, oldest first; links are ignored."""
     if run.is_symlink():
         return []
     found = sorted(folder for folder in run.glob("checkpoint-*") if _FOLDER.fullmatch(folder.name))
@@ -80,7 +80,7 @@ def _checkpoints(run: Path) -> list[Path]:
 
 
 def best_file(run: Path, step: int) -> Path:
-    """Where the weights of the best dev step lie."""
+    """The file of the weights that are best on dev."""
     return run / f"best-{step:08d}.safetensors"
 
 
@@ -94,9 +94,9 @@ def write_checkpoint(
     trainer_state: Callable[[Path], None] = lambda path: None,
     average: Mapping[str, Tensor] | None = None,
 ) -> Path:
-    """Write one checkpoint, whole or not at all; the oldest beyond KEPT are dropped.
+    """Write one checkpoint, whole or not at all, and remove the oldest ones beyond KEPT.
 
-    `trainer_state` writes the Trainer's own counters to the path it is given.
+    `trainer_state` writes the Trainer's own counters to the path that it receives.
     """
     final = checkpoint_folder(run, step)
     with folder_aside(final, replace=lambda old: True) as place:
@@ -120,9 +120,9 @@ def _drop_old_checkpoints(run: Path) -> None:
 
 
 def newest_whole(run: Path) -> Checkpoint | None:
-    """The newest checkpoint that is as it was written; what is passed over is said and removed.
+    """The newest undamaged checkpoint; damaged ones are reported and removed.
 
-    Under torchrun the first process looks, and all go on from what it found.
+    Under torchrun the first process looks for it, and all processes resume from what it found.
     """
     found = _newest_whole(run) if ranks.is_first() else None
     return ranks.from_first(found)
@@ -137,12 +137,10 @@ def _newest_whole(run: Path) -> Checkpoint | None:
             _drop_old_checkpoints(run)
             return found
         except DamagedError as error:
-            _log.warning(
-                "%s; this checkpoint is removed, and the one before it is used if there is one", error
-            )
+            _log.warning("%s; this checkpoint is removed, and an earlier one is used if there is one", error)
             remove_folder(folder)
     if folders:
-        _log.warning("%s: no checkpoint is whole, so this stage is trained from its beginning", run)
+        _log.warning("%s: no undamaged checkpoint is left, so this stage is trained from its beginning", run)
     return None
 
 
@@ -151,14 +149,14 @@ def _verified(run: Path, folder: Path) -> Checkpoint:
     marker = _read_json(folder / MARKER)
     files = marker.get("files")
     if not isinstance(files, dict) or checkpoint_folder(run, _number(marker.get("step"))) != folder:
-        raise DamagedError(f"{folder / MARKER}: does not list the checkpoint's files with their hashes")
+        raise DamagedError(f"{folder / MARKER} does not list the checkpoint's files with their hashes")
     wrong = ({_MODEL, _OPTIMISER, _STATE} - set(files)) | (set(files) - _FILES)
     if wrong:
-        raise DamagedError(f"{folder / MARKER}: does not name the right files ({', '.join(sorted(wrong))})")
+        raise DamagedError(f"{folder / MARKER} does not name the right files ({', '.join(sorted(wrong))})")
     # The Trainer would open what it finds here by the names of its own files, which are pickles.
     others = {entry.name for entry in folder.iterdir()} - {*files, MARKER}
     if others:
-        raise DamagedError(f"{folder}: holds {', '.join(sorted(others))}, which was not written with it")
+        raise DamagedError(f"{folder} holds {', '.join(sorted(others))}, which does not belong to it")
     for name, digest in files.items():
         check_file(folder / name, str(digest))
     state = _read_json(folder / _STATE)
@@ -172,17 +170,17 @@ def _verified(run: Path, folder: Path) -> Checkpoint:
 
 
 def check_file(path: Path, digest: str) -> None:
-    """Refuse a file that is not there, or that holds something else than what was written."""
+    """Raise an error if a file is missing or has changed since it was written."""
     try:
         found = file_sha256(path)
     except PermissionError as error:
         raise ModelError(
-            f"{path}: cannot be read ({error.strerror}); correct its permissions and run the same again"
+            f"{path} cannot be read ({error.strerror}). Correct its permissions and run the command again."
         ) from error
     except OSError as error:
-        raise DamagedError(f"{path}: cannot be read ({error.strerror})") from error
+        raise DamagedError(f"{path} cannot be read ({error.strerror})") from error
     if found != digest:
-        raise DamagedError(f"{path}: has changed since it was written (its sha256 is another one)")
+        raise DamagedError(f"{path} has changed since it was written (its sha256 is different)")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -190,14 +188,14 @@ def _read_json(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf8"))
     except PermissionError as error:
         raise ModelError(
-            f"{path}: cannot be read ({error.strerror}); correct its permissions and run the same again"
+            f"{path} cannot be read ({error.strerror}). Correct its permissions and run the command again."
         ) from error
     except OSError as error:
-        raise DamagedError(f"{path}: cannot be read ({error.strerror})") from error
+        raise DamagedError(f"{path} cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
-        raise DamagedError(f"{path}: is not JSON ({error})") from error
+        raise DamagedError(f"{path} is not JSON ({error})") from error
     if not isinstance(found, dict):
-        raise DamagedError(f"{path}: does not hold a JSON object")
+        raise DamagedError(f"{path} does not hold a JSON object")
     return found
 
 
@@ -218,13 +216,13 @@ def restoring(folder: Path) -> Iterator[None]:
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, folder: Path, values: Mapping[str, Any]) -> None:
-    """Put the optimiser back to where the checkpoint left it."""
+    """Restore the optimiser's state from a checkpoint."""
     tensors = load_file(folder / _OPTIMISER)
     optimiser.load_state_dict(unflatten_optimiser(tensors, values))
 
 
 def drop_old_bests(run: Path, best_step: int) -> None:
-    """Keep the best weights of now, and those that a checkpoint may still be resumed into."""
+    """Remove old best weights, except those that a checkpoint still needs."""
     needed = {best_step}
     for folder in complete_checkpoints(run):
         try:
@@ -240,7 +238,7 @@ def drop_old_bests(run: Path, best_step: int) -> None:
 
 
 def save_weights(model: nn.Module, path: Path) -> str:
-    """All parameters and buffers as safetensors, whole or not there; the file's sha256."""
+    """Write all parameters and buffers as safetensors, whole or not at all; returns the file's sha256."""
     with path_aside(path, ".safetensors") as aside:
         _save_tensors(model, aside)
         digest = file_sha256(aside)
@@ -248,25 +246,25 @@ def save_weights(model: nn.Module, path: Path) -> str:
 
 
 def load_weights(model: nn.Module, path: Path, digest: str = "") -> None:
-    """Read weights that `save_weights` wrote into a model of the same shape, checked against its hash."""
+    """Load weights that `save_weights` wrote into a model of the same shape; `digest` verifies the file."""
     if digest:
         check_file(path, digest)
     model.load_state_dict(load_file(path), strict=True)
 
 
 def refuse_lost_weights(model: nn.Module, step: int) -> None:
-    """Refuse weights that are not finite: nothing that is computed with them means anything."""
+    """Raise an error if any weight is not a finite number."""
     lost = _first_lost(model.named_parameters())
     if lost is not None:
         raise EvaluationError(
-            f"the weights of {lost} became infinite or not a number by step {step}; "
-            "lower learning_rate, set clip, or use fp32"
+            f"the weights of {lost} became infinite or NaN by step {step}. "
+            "Lower learning_rate, set clip, or use precision fp32."
         )
 
 
 @torch.no_grad()
 def _first_lost(parameters: Iterable[tuple[str, Tensor]]) -> str | None:
-    """The name of the first parameter that is not finite, found with one wait for the device."""
+    """The name of the first parameter that is not finite; waits for the device only once."""
     named = [(name, value) for name, value in parameters if value.is_floating_point() and value.numel()]
     if not named:
         return None
@@ -282,7 +280,7 @@ def _save_tensors(model: nn.Module, path: Path) -> None:
 
 
 def _unshared(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Clone tensors that share memory: safetensors refuses them."""
+    """Clone tensors that share memory, because safetensors does not accept them."""
     seen: set[int] = set()
     result = {}
     for name, tensor in state.items():

@@ -1,8 +1,8 @@
-"""One `fit()` for every method: transformers' Trainer over one nn.Module, resumable bit for bit.
+"""`fit()`, the training loop of every method: transformers' Trainer over one nn.Module, with exact resume.
 
-Of the Trainer only the public `get_train_dataloader` is overridden. Its own checkpoints are pickles and are
-switched off; `callbacks.SelectAndSave` writes ours. Run folder: checkpoint-*, best-*.safetensors,
-final.safetensors, done.json.
+Only the Trainer's public `get_train_dataloader` is overridden. Its own checkpoints contain pickles and are
+switched off; `callbacks.SelectAndSave` writes ours. The run folder holds checkpoint-*, best-*.safetensors,
+final.safetensors and done.json.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from likewise.training.state import FitEvent, FitReport, finish, finished_report
 
 
 class _StepTrainer(Trainer):
-    """The Trainer, fed by our loader."""
+    """The Trainer with our data loader."""
 
     def __init__(self, *, loader: DataLoader[Any], **rest: Any) -> None:
         super().__init__(**rest)
         self._loader = loader
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """Our batches; not passed through accelerate, which would shard them a second time."""
+        """Our batches, without accelerate, which would split them among processes a second time."""
         return self._loader
 
 
@@ -60,17 +60,17 @@ def fit(
 ) -> FitReport:
     """Train a model on batches and leave its best (or last) weights in it.
 
-    The best may be those it came with, unless the settings say otherwise (`keep_start`).
-    The model has an `encoder`, whose layers may learn at rates of their own; parameters below `heads.`,
-    `matcher.` and `balance.` learn at the heads' rate. Its `forward` takes what `Batches.collate` gives,
-    returns {"loss": …}, and weighs a mean over rows by `ranks.weight_of`, so that several processes count
-    each row once.
+    The best weights may be those of the starting model, unless `keep_start` is off in the settings.
+    The model has an `encoder`, whose layers may have their own learning rates. Parameters whose names begin
+    with `heads.`, `matcher.` or `balance.` use the heads' rate. Its `forward` takes what `Batches.collate`
+    returns, returns {"loss": …}, and weights a mean over rows by `ranks.weight_of`, so that several processes
+    count each row once.
 
-    `prepare` makes the batches, once the model lies where it computes. `evaluate` gives dev numbers for the
-    model, `metric` names the one to maximise. `run` holds checkpoints (none if it is not to be `resumable`);
-    with `resume` the newest one that is whole is continued. A finished run is not repeated: its weights are
-    loaded. `at_start` holds the model as it would answer if nothing were learnt, while dev sees it for the
-    first time.
+    `prepare` makes the batches after the model has been moved to its device. `evaluate` returns the model's
+    dev numbers; `metric` names the one to maximise. `run` is the folder of checkpoints, which are written if
+    `resumable`. With `resume`, training continues from the newest undamaged checkpoint; a finished run is not
+    repeated, but its weights are loaded. `at_start` is a context in which the untrained model answers as well
+    as it can without training; the first evaluation takes place in it.
     """
     with saying_why(run):
         make_folder(run)
@@ -126,13 +126,13 @@ def _report(state: RunState, total: int, rows: int, seconds: float) -> FitReport
 
 
 def check_trackers(trackers: Sequence[str]) -> None:
-    """Refuse a tracker that the Trainer does not know, by name, before anything is written."""
+    """Raise an error for a tracker that the Trainer does not know, before anything is written."""
     from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
     for name in trackers:
         if name not in INTEGRATION_TO_CALLBACK:
             known = ", ".join(sorted(INTEGRATION_TO_CALLBACK))
-            raise UsageError(f"tracker {name!r} is not one of {known}")
+            raise UsageError(f"tracker {name!r} is unknown. Choose one of {known}.")
 
 
 def _arguments(settings: FitSettings, run: Path) -> TrainingArguments:
@@ -142,7 +142,7 @@ def _arguments(settings: FitSettings, run: Path) -> TrainingArguments:
         os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(Path("runs") / "tensorboard" / name))
     on_cpu = settings.device == "cpu" or not torch.accelerator.is_available()
     if on_cpu and settings.precision == "fp16":
-        raise UsageError("fp16 is for GPUs: train in bf16 or fp32 on a CPU")
+        raise UsageError("precision fp16 needs a GPU. Use bf16 or fp32 on a CPU.")
     arguments = TrainingArguments(
         output_dir=str(run),
         per_device_train_batch_size=settings.batch_size,
@@ -199,7 +199,7 @@ def _train(
 
 
 def _already_stopped(found: Checkpoint | None) -> RunState | None:
-    """The state of a checkpoint that was written by the step that stopped the run."""
+    """The state of a checkpoint, if the step that wrote it stopped the run early."""
     if found is None:
         return None
     state = RunState.read(found.state["run"])

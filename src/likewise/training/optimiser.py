@@ -1,4 +1,4 @@
-"""Optimiser and learning rate: parameter groups, layer-wise decay, warm-up."""
+"""Optimiser and learning rate: parameter groups, layer-wise decay and warm-up."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from likewise.training.settings import FitSettings
 
 
 def make_optimiser(model: Any, settings: FitSettings) -> torch.optim.Optimizer:
-    """AdamW or SGD over groups of equal rate and decay; biases and LayerNorms are not decayed.
+    """AdamW or SGD over parameter groups of equal rate and decay; biases and LayerNorms are not decayed.
 
-    layer_decay < 1 multiplies the rate once per transformer layer downward from the top; embeddings and heads
-    keep the full rate, as the code of Zhang & Li 2024 does.
+    With layer_decay < 1, the learning rate is multiplied by it once per transformer layer from the top down.
+    Embeddings and heads keep the full rate, as in the code of Zhang & Li 2024.
     """
     freeze(model, settings.freeze)
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
@@ -32,8 +32,8 @@ def make_optimiser(model: Any, settings: FitSettings) -> torch.optim.Optimizer:
             groups.setdefault(key, []).append(parameter)
     if not groups:
         raise UsageError(
-            "nothing is left to train: the freeze list covers every parameter, "
-            "or the word vectors of an average stay (encoder.train_vectors = true)"
+            "no parameter is left to train. Shorten the freeze list, or, for an average of word vectors, set "
+            "encoder.train_vectors = true."
         )
     table = [{"params": group, "lr": rate, "weight_decay": decay} for (rate, decay), group in groups.items()]
     if settings.optimiser == "sgd":
@@ -44,12 +44,13 @@ def make_optimiser(model: Any, settings: FitSettings) -> torch.optim.Optimizer:
 
 
 def freeze(model: nn.Module, prefixes: tuple[str, ...]) -> None:
-    """Stop training parameters whose name begins with a prefix, such as "encoder.0.model.embeddings"."""
+    """Freeze parameters whose names begin with a prefix, such as "encoder.0.model.embeddings"."""
     for prefix in prefixes:
         matched = [p for name, p in model.named_parameters() if name.startswith(prefix)]
         if not matched:
             raise UsageError(
-                f"freeze {prefix!r} matches no parameter; names begin with encoder., heads. or matcher."
+                f"freeze {prefix!r} matches no parameter. Names of parameters begin with encoder., heads. or "
+                "matcher."
             )
         for parameter in matched:
             parameter.requires_grad_(False)
@@ -77,9 +78,9 @@ def make_rate_schedule(
     steps_per_epoch: int,
     shrinks: Callable[[], int],
 ) -> LambdaLR:
-    """The learning rate's course over `total` optimiser steps.
+    """The learning-rate schedule over `total` optimiser steps.
 
-    `shrinks` counts the evaluations that did not improve; only `infersent` asks.
+    `shrinks` returns the number of evaluation steps without improvement; only `infersent` uses it.
     """
 
     def factor(step: int) -> float:

@@ -1,4 +1,4 @@
-"""What selection and early stopping remember of a run, which every checkpoint carries."""
+"""The state of selection and early stopping in a run, which every checkpoint holds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, fields
 
 @dataclass(slots=True)
 class RunState:
-    """What selection and early stopping remember; `best_sha256` is that of the best weights' file.
+    """The state of selection and early stopping; `best_sha256` is the hash of the best weights' file.
 
-    `best_value` may be that of step 0, the model before training. `peak` is the best that training reached,
-    which is what patience waits for.
+    `best_value` may be that of step 0, the starting model. `peak` is the best value after step 0; patience
+    counts the evaluation steps since it.
     """
 
     best_step: int = -1
@@ -27,28 +27,28 @@ class RunState:
 
     @classmethod
     def read(cls, held: object) -> RunState:
-        """The state that a checkpoint holds; a ValueError says what is no part of one, or of another kind."""
+        """Read the state from a checkpoint; raises a ValueError for unknown entries and wrong values."""
         known = {one.name: one.default for one in fields(cls) if one.name != "history"}
         if not isinstance(held, Mapping) or not set(held) <= {*known, "history"}:
-            raise ValueError("holds other entries than selection remembers")
+            raise ValueError("it has unknown entries in the state of selection")
         for name, default in known.items():
             value = held.get(name, default)
             fits = _is_number(value) if isinstance(default, float) else type(value) is type(default)
             if not fits:
-                raise ValueError(f"holds {name} = {value!r}")
+                raise ValueError(f"{name} = {value!r} is of the wrong kind")
         history = held.get("history", [])
         if not (isinstance(history, list) and all(map(_is_entry, history))):
-            raise ValueError("holds a history that is none")
+            raise ValueError("history is not a list of evaluation steps")
         if held.get("stopped") and not history:
-            raise ValueError("says that training has stopped, and holds no history")
+            raise ValueError("training has stopped, but there is no history")
         return cls(**held)
 
     def is_better(self, value: float) -> bool:
-        """Whether a dev value beats the best so far; one that is no number never does."""
+        """Whether a dev value is better than the best so far; NaN never is."""
         return math.isfinite(value) and value > self.best_value
 
     def climbs(self, value: float) -> bool:
-        """Whether a dev value beats all that training reached so far, which it then is itself."""
+        """Whether a dev value is better than `peak`; if so, it becomes `peak`."""
         if not (math.isfinite(value) and value > self.peak):
             return False
         self.peak = value

@@ -1,7 +1,7 @@
-"""Batches: all that training knows of rows. StepSampler: the steps of an epoch, one process's share of each.
+"""Batches: the training rows as steps. StepSampler: the steps of an epoch and one process's share of each.
 
-The batches of an epoch are a function of (seed, epoch) alone, so that a resumed run sees what an undisturbed
-one would have seen. They are formed for all processes together; each process takes its slice.
+The batches of an epoch depend only on (seed, epoch), so a resumed run sees the same batches as an
+uninterrupted one. They are formed for all processes together, and each process takes its slice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from likewise.training.settings import FitSettings
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Which part of every batch a process computes, and on what."""
+    """The part of every batch that a process computes, and its device."""
 
     rank: int
     world: int
@@ -29,12 +29,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Rows as steps: an item is whatever `collate` understands, an address mostly.
+    """Training rows as steps. An item is anything that `collate` understands, usually an address of a row.
 
-    `rows` counts the training rows, `steps` the batches of an epoch, the same in every epoch. `filler` gives
-    the items of a process that has no row of a batch: they are computed, since all processes step together,
-    and must weigh nothing. A batch that cannot be sliced by rows goes to one process whole (`sliced` False),
-    and each process gets another one.
+    `rows` is the number of training rows, `steps` the number of batches in every epoch. `filler` gives items
+    to a process that has no row of a batch; because all processes step together, they are computed, and they
+    must have no weight. With `sliced` False, a batch cannot be divided by rows: each process gets a whole
+    batch of its own.
     """
 
     rows: int
@@ -46,14 +46,14 @@ class Batches:
 
 
 class StepSampler(Sampler[list[Any]]):
-    """The steps of an epoch as one process takes them."""
+    """The steps of an epoch for one process."""
 
     def __init__(self, batches: Batches, share: Share) -> None:
         self._batches, self._share = batches, share
         self._epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch that the next iteration walks through."""
+        """Choose the epoch of the next iteration."""
         self._epoch = epoch
 
     def __len__(self) -> int:
@@ -65,8 +65,8 @@ class StepSampler(Sampler[list[Any]]):
         waiting = list(batches.of_epoch(self._epoch))
         if len(waiting) != batches.steps:
             raise UsageError(
-                f"epoch {self._epoch} has {len(waiting)} batches and {batches.steps} were announced: "
-                "every epoch must have the same number (Batches.steps)"
+                f"epoch {self._epoch} has {len(waiting)} batches, but Batches.steps is {batches.steps}. "
+                "Make the same number of batches in every epoch."
             )
         if batches.sliced:
             for items in waiting:
@@ -78,7 +78,7 @@ class StepSampler(Sampler[list[Any]]):
 
 
 class _Addresses(Dataset[Any]):
-    """Items are their own addresses: what they stand for is looked up when a batch is put together."""
+    """A dataset whose items are their own addresses; `collate` looks up the rows."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -91,7 +91,7 @@ class _Addresses(Dataset[Any]):
 
 
 def make_loader(batches: Batches, share: Share) -> tuple[DataLoader[Any], StepSampler]:
-    """The batches as torch takes them, and what decides their order."""
+    """A DataLoader over the batches, and the sampler that decides their order."""
     sampler = StepSampler(batches, share)
     loader = DataLoader(
         _Addresses(batches.rows),
@@ -104,7 +104,7 @@ def make_loader(batches: Batches, share: Share) -> tuple[DataLoader[Any], StepSa
 def epoch_batches(
     lengths: Sequence[int], settings: FitSettings, epoch: int, *, weights: Sequence[float] | None = None
 ) -> list[list[int]]:
-    """The batches of an epoch as a run's settings cut them, as row numbers."""
+    """The batches of an epoch as row numbers, by a run's settings."""
     return training_batches(
         lengths,
         batch_size=settings.batch_size,

@@ -1,4 +1,4 @@
-"""What a training run may be told. Built from a recipe by `kinds.building`; nothing here reads a file."""
+"""The settings of a training run. `kinds.building` makes them from a recipe; nothing here reads a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RateSchedule = Literal["linear", "constant", "cosine", "paper", "code", "inferse
 
 @dataclass(frozen=True, slots=True)
 class FitSettings:
-    """One stage's optimisation; every field has the meaning of its recipe key."""
+    """The optimisation settings of one stage; every field means the same as its recipe key."""
 
     epochs: float = 1.0
     batch_size: int = 16

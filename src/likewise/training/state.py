@@ -1,4 +1,4 @@
-"""What a run remembers, tells and leaves behind, whichever loop it runs in.
+"""The state, events and report of a run, the same for both training loops.
 
 RUN/final.safetensors    the weights that a stage ends with
 RUN/done.json            its report, written after the weights, with their sha256
@@ -33,7 +33,7 @@ _DONE, _FINAL, _DIGEST = "done.json", "final.safetensors", "final_sha256"
 
 @dataclass(frozen=True, slots=True)
 class FitEvent:
-    """Something a caller may show: a step, an evaluation, a checkpoint, a run that goes on (`resume`)."""
+    """An event that a caller may show: a step, an evaluation, a checkpoint, or a resumed run (`resume`)."""
 
     kind: str
     step: int
@@ -43,7 +43,7 @@ class FitEvent:
 
 @dataclass(frozen=True, slots=True)
 class FitReport:
-    """What a run did."""
+    """The report of a finished run."""
 
     steps: int
     pairs: int
@@ -54,7 +54,7 @@ class FitReport:
 
 
 def finish(model: nn.Module, run: Path, report: FitReport) -> None:
-    """Leave the weights and the report of a stage that is done; weights that are lost are refused."""
+    """Write the weights and the report of a finished stage; weights that are not finite are an error."""
     refuse_lost_weights(model, report.steps)
     if ranks.is_first():
         digest = save_weights(model, run / _FINAL)
@@ -63,7 +63,7 @@ def finish(model: nn.Module, run: Path, report: FitReport) -> None:
 
 
 def finished_report(model: nn.Module, run: Path) -> FitReport | None:
-    """The report of a stage that is done, its weights loaded; None if it is not, or is not whole."""
+    """Load a finished stage's weights and return its report; None if it is not finished or is damaged."""
     report = ranks.from_first(_read_finished(run) if ranks.is_first() else None)
     if report is not None:
         load_weights(model, run / _FINAL)
@@ -80,11 +80,11 @@ def _read_finished(run: Path) -> FitReport | None:
         return FitReport(**document)
     except PermissionError as error:
         raise ModelError(
-            f"{path}: cannot be read ({error.strerror}); correct its permissions and run the same again"
+            f"{path} cannot be read ({error.strerror}). Correct its permissions and run the command again."
         ) from error
     except DamagedError as error:
         why = str(error)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        why = f"{path}: is not the report of a finished stage ({type(error).__name__}: {error})"
-    _log.warning("%s; this stage counts as not finished and goes on from its last checkpoint", why)
+        why = f"{path} is not the report of a finished stage ({type(error).__name__}: {error})"
+    _log.warning("%s; this stage counts as unfinished and resumes from its last checkpoint", why)
     return None

@@ -1,8 +1,8 @@
-"""fit_vectors: train small layers on vectors that a frozen encoder gave once.
+"""fit_vectors: train small layers on the cached vectors of a frozen encoder.
 
-Nothing is tokenized here and a step takes milliseconds, so the loop is plain torch rather than transformers'
-Trainer, whose turn around a step would cost as much as the step. Everything an epoch does is a function of
-(seed, epoch); a checkpoint is written after every epoch, so a killed run goes on as if nothing had happened.
+A step takes milliseconds, so the loop is plain torch: transformers' Trainer would cost as much per step as
+the step itself. An epoch depends only on (seed, epoch), and a checkpoint is written after every epoch, so a
+killed run continues exactly.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from likewise.training.state import FitEvent, FitReport, finish, finished_report
 
 @dataclass(frozen=True, slots=True)
 class VectorSettings:
-    """One stage's optimisation; every field has the meaning of its recipe key."""
+    """The optimisation settings of one stage; every field means the same as its recipe key."""
 
     epochs: int = 1000
     min_epochs: int = 0
@@ -49,20 +49,20 @@ class VectorSettings:
 
 
 class VectorTask(Protocol):
-    """What is learnt: batches of an epoch as losses, and numbers on dev of which `score` is to rise."""
+    """What is learnt: the losses of an epoch's batches, and the dev numbers; `score` is maximised."""
 
     @property
     def pairs(self) -> int:
         """The number of training pairs."""
 
     def losses(self, epoch: int) -> Iterable[Tensor]:
-        """One loss per step of an epoch, computed when asked for."""
+        """The loss of each step of an epoch, computed on demand."""
 
     def evaluate(self) -> Mapping[str, float]:
-        """Numbers on dev; `score` chooses the epoch that is kept."""
+        """The dev numbers; `score` chooses the epoch that is kept."""
 
     def at_start(self) -> Mapping[str, float]:
-        """The same of what there was before the first step; kept by the caller if no epoch is better."""
+        """The dev numbers of the starting model, which the caller keeps if no epoch is better."""
 
 
 def fit_vectors(
@@ -77,8 +77,8 @@ def fit_vectors(
 ) -> FitReport:
     """Train a module on a task and leave its best (or last) weights in it.
 
-    If nothing is better than what there was before (`best_step` is 0), the weights are those it came with.
-    Under torchrun every process does the same work on the same numbers, and the first one writes.
+    If no epoch is better than the starting model (`best_step` is 0), the weights stay as they were.
+    Under torchrun every process does the same work, and only the first one writes.
     """
     with saying_why(run):
         make_folder(run)
@@ -140,7 +140,7 @@ def _select(
     epoch: int,
     emit: Callable[[FitEvent], None],
 ) -> None:
-    """Look at dev after an epoch: keep the weights if they are the best, stop if patience is at its end."""
+    """Evaluate after an epoch: keep the weights if they are the best, stop if patience has run out."""
     value = _measure(state, task.evaluate(), settings, step=step, epoch=epoch, emit=emit)
     _consider(state, value, module, settings, run, step=step)
     if state.climbs(value):
@@ -160,7 +160,7 @@ def _measure(
     epoch: int,
     emit: Callable[[FitEvent], None],
 ) -> float:
-    """Tell and remember numbers on dev; the one that selects."""
+    """Report and record the dev numbers, and return the one that selects."""
     values = {name: float(value) for name, value in found.items()}
     state.history.append({"step": step, "epoch": epoch, **values})
     emit(FitEvent("evaluate", step, settings.epochs * step // max(1, epoch), values))
@@ -170,7 +170,7 @@ def _measure(
 def _consider(
     state: RunState, value: float, module: nn.Module, settings: VectorSettings, run: Path, *, step: int
 ) -> None:
-    """Keep the module's weights as they are if no candidate before was as good."""
+    """Save the module's weights if they are better than every candidate before."""
     if not state.is_better(value):
         return
     if settings.select:
@@ -204,6 +204,4 @@ def _restore(module: nn.Module, optimiser: torch.optim.Optimizer, run: Path) -> 
 
 def _refuse_nan(lost: Tensor | None, step: int) -> None:
     if lost is not None and bool(lost.any()):
-        raise EvaluationError(
-            f"the loss became infinite or not a number before step {step}; lower learning_rate"
-        )
+        raise EvaluationError(f"the loss became infinite or NaN before step {step}. Lower learning_rate.")
