@@ -596,7 +596,7 @@ def test_standard_input_is_an_input_where_it_is_a_file(tmp_path, tiny_encoder, h
             os.dup2(kept, 0)
             os.close(kept)
     assert code == 2, said
-    assert "is what is read" in " ".join(said.split())
+    assert "is an input of this command" in " ".join(said.split())
     assert (tmp_path / "rows.csv").read_bytes() == before
 
 
