@@ -151,11 +151,11 @@ def test_alignments_absent_files_say_how_to_get_them(tmp_path):
 
 
 def test_alignments_unknown_names_list_the_known_ones(tmp_path):
-    with pytest.raises(UsageError, match=r"no split 'images_dev'; choose one of headlines_train, "):
+    with pytest.raises(UsageError, match=r"no split 'images_dev'\. Choose one of headlines_train, "):
         read_chunked("images", "dev", data_dir=tmp_path)
-    with pytest.raises(UsageError, match=r"no split 'newsela_test'; choose one of mtref_train, "):
+    with pytest.raises(UsageError, match=r"no split 'newsela_test'\. Choose one of mtref_train, "):
         read_word_links("newsela", "test", data_dir=tmp_path)
-    with pytest.raises(UsageError, match="no split 'revised_label_dev'; choose one of original_train, "):
+    with pytest.raises(UsageError, match=r"no split 'revised_label_dev'\. Choose one of original_train, "):
         read_edits("label", "dev", data_dir=tmp_path)
 
 

@@ -222,7 +222,7 @@ def test_train_refuses_a_folder_that_is_not_utf8_before_it_trains(here, tiny_pai
     options = ("--relation", "similarity:0..5", "--encoder", tiny_encoder, "--output", "m\udcff")
     code, said = here("train", tiny_pairs, *options)
     assert code == 2
-    assert "name the folder in UTF-8" in said
+    assert "Choose a folder name in UTF-8" in said
     assert "step" not in said
 
 

@@ -40,7 +40,7 @@ REFUSED = {
     "one constant value": (
         table(lambda row, values: [values[0], 1, values[2]]),
         DECLARED,
-        "p.csv: relation 'actor' is 1.0 in all 36 rated training pairs; check the column",
+        "p.csv: relation 'actor' is 1.0 in all 36 rated training pairs. Check the column",
     ),
     "one constant label": (
         table(lambda row, values: [*values[:2], "yes"]),
@@ -50,7 +50,7 @@ REFUSED = {
     "a scale that does not fit": (
         table(lambda row, values: [values[0] + 3, *values[1:]]),
         DECLARED,
-        "p.csv:5: similarity '4.5' is outside 0 to 4; correct it, leave it empty, or widen the relation",
+        "p.csv:5: similarity is 4.5, but the scale is 0 to 4. Correct the value, leave it empty, or declare a wider scale",
     ),
     "labels where numbers should be": (
         table(),
@@ -65,12 +65,12 @@ REFUSED = {
     "two columns of one name": (
         table(lambda row, values: [*values, 1], names=(*NAMES, "actor")),
         DECLARED,
-        "p.csv:1: two columns are named 'actor'; rename one of them",
+        "p.csv:1: two columns are named 'actor'. Rename one of them",
     ),
     "dev that says nothing": (
         table(lambda row, values: [values[0] if row < 3 else "", *values[1:]]),
         ["--relation", "similarity:0..4"],
-        "to select by, or all of them the same; give more dev pairs",
+        "to select by, or all of them the same. Give more dev pairs",
     ),
 }
 

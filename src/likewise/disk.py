@@ -184,7 +184,7 @@ def folder_aside(path: str | Path, *, replace: MayGo | None = None) -> Iterator[
                 _exchange(whole, target, place)
                 _give_back_unless(replace, whole, target, place)
             elif target.exists():
-                raise UsageError(f"{path} appeared while the model was being made. Choose another --output.")
+                raise UsageError(f"{path} appeared while it was being written. Choose another --output.")
             else:
                 whole.rename(target)
             sync_folder(target.parent)

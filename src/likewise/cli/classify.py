@@ -69,7 +69,7 @@ def classify(
     """
     ways = None if labels is None else read_labels(labels)
     if not text.strip():
-        raise DataError([Problem("TEXT", "is empty", "Give a text, a file or -")])
+        raise DataError([Problem("TEXT", "the text is empty", "give a text, a file or -")])
     if not names_file(text):
         if output is not None or column is not None:
             raise UsageError(

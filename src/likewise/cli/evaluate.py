@@ -29,7 +29,8 @@ def evaluate(
         typer.Option(
             "--suite",
             help=(
-                "sts7, relations, crosslingual, language-pairs, paraphrase, classification, or a FILE.toml."
+                "Suite: sts7, relations, crosslingual, language-pairs, paraphrase, classification "
+                "or a FILE.toml."
             ),
         ),
     ] = "sts7",
@@ -53,7 +54,8 @@ def evaluate(
         typer.Option(
             "--metric",
             help=(
-                "spearman, pearson, f1, … for tasks that name none. Defaults to the metric of the relation."
+                "Metric for tasks that name none: spearman, pearson, f1, … "
+                "Defaults to the metric of the relation."
             ),
         ),
     ] = None,

@@ -285,9 +285,7 @@ def _show(found: PairExplanation) -> None:
 
 
 def _part(shown: int, total: int | None) -> str:
-    return (
-        f"the first {shown:,} pairs" if total is None else f"the first {shown:,} of {total:,} pairs"
-    )
+    return f"the first {shown:,} pairs" if total is None else f"the first {shown:,} of {total:,} pairs"
 
 
 def _write_page(page: _Page, kept: list[PairExplanation], *, part: str) -> None:

@@ -40,9 +40,8 @@ def update(
         typer.Option(
             "--mode",
             help=(
-                "zero (no training), hot (train on the new "
-                "data) or cold (train on all data from the "
-                "beginning)."
+                "Kind of update: zero (no training), hot (train on the new data) "
+                "or cold (train on all data from the beginning)."
             ),
         ),
     ] = "hot",

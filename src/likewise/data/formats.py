@@ -201,7 +201,9 @@ def _batches(file: Any, stream: BinaryIO, name: str) -> Iterator[Any]:
         groups += 1
         for batch in file.iter_batches(batch_size=_rows_at_once(group, name), row_groups=[number]):
             if sum(map(_count_values, batch.columns)) > _MOST_VALUES:
-                found = f"{counted(batch.num_rows, 'row')} with lists of more than {_MOST_VALUES:,} values found"
+                found = (
+                    f"{counted(batch.num_rows, 'row')} with lists of more than {_MOST_VALUES:,} values found"
+                )
                 raise FormatError([Problem(name, found, "leave that column out")])
             yield batch
     if groups != file.num_row_groups:

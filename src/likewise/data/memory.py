@@ -66,9 +66,7 @@ def _list_table(source: Sequence[Any], name: str) -> Table:
         return Table(name, columns, lambda fail: _dict_rows(source, name), size=len(source))
     width = len(source[0]) if isinstance(source[0], list | tuple) else 0
     if width not in (2, 3):
-        found = (
-            f"rows:1: found {type(source[0]).__name__}, but (a, b), (a, b, score) or a dict is expected"
-        )
+        found = f"rows:1: found {type(source[0]).__name__}, but (a, b), (a, b, score) or a dict is expected"
         raise UsageError(f"{found}. Pass a list of pairs or of dicts.")
     return _table(name, _TUPLE_COLUMNS[:width], lambda: source, len(source))
 
