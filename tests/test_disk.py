@@ -336,7 +336,7 @@ def test_disk_folder_that_got_a_file_at_the_last_moment_is_not_lost(tmp_path, mo
     def may_go(folder):
         return names(folder) == ["old"]
 
-    with pytest.raises(UsageError, match="other files were added to .* in the meantime"):
+    with pytest.raises(UsageError, match=r"other files were added to .* in the meantime"):
         write_model(tmp_path / "m", may_go, meanwhile=tmp_path / "m" / "thesis")
     assert names(tmp_path) == ["m"]
     assert names(tmp_path / "m") == ["old", "thesis"]

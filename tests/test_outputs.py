@@ -19,7 +19,7 @@ from likewise import disk
 from likewise.api import train
 from likewise.cli import main
 from likewise.cli.answering import answer_columns
-from likewise.cli.demo import NAME, _is_demo
+from likewise.cli.demo import NAME, _is_demo, _is_demo_run
 from likewise.errors import UsageError
 from likewise.outputs import (
     RUN_MARK,
@@ -216,7 +216,6 @@ WRITERS = {
     ),
     "a result over a file that is there": (*EVALUATE, "k.csv"),
     "a summary over a file that is there": ("experiment", "e.toml", "--summary", "sum"),
-    "predictions over a file that is there": ("experiment", "e.toml", "--summary", "predicted"),
 }
 
 
@@ -224,9 +223,7 @@ WRITERS = {
 def test_verbs_write_over_no_input_and_replace_nothing_unasked(likewise, world, case):
     (world / "s").mkdir()
     (world / "sum").mkdir()
-    (world / "predicted").mkdir()
-    summaries = ("sum/small.json", "predicted/small.predictions.npz")
-    for name in ("s/train.csv", "s/test.csv", "t.csv", "k.csv", "k.jsonl", *summaries):
+    for name in ("s/train.csv", "s/test.csv", "t.csv", "k.csv", "k.jsonl", "sum/small.json"):
         (world / name).write_text(ROWS)
     (world / "link.csv").symlink_to("pairs.csv")
     os.link(world / "pairs.csv", world / "hard.csv")
@@ -276,6 +273,17 @@ def test_demo_replaces_its_own_model_and_not_a_users(world, trained):
     document = json.loads((trained / "likewise" / "model.json").read_text())
     (world / "demo-model" / "likewise" / "model.json").write_text(json.dumps({**document, "name": NAME}))
     assert _is_demo(world / "demo-model")
+
+
+def test_demo_begins_anew_after_a_demo_that_was_stopped_and_not_over_another_run(world):
+    (world / "demo-model.run").mkdir()
+    mark = world / "demo-model.run" / "likewise-run.json"
+    for name, own in ((NAME, True), ("mine", False)):
+        mark.write_text(json.dumps({"likewise": "run", "recipe": {"name": name}}))
+        assert _is_demo_run(world / "demo-model") is own
+    (world / "demo-model").mkdir()
+    mark.write_text(json.dumps({"likewise": "run", "recipe": {"name": NAME}}))
+    assert not _is_demo_run(world / "demo-model")
 
 
 def test_scores_never_replace_a_column_of_the_input():

@@ -45,17 +45,18 @@ REFUSED = {
     "one constant label": (
         table(lambda row, values: [*values[:2], "yes"]),
         DECLARED,
-        "p.csv: relation 'follows' has only the label 'yes', expected two or more; declare them",
+        "p.csv: relation 'follows' has only the label 'yes', but two or more are needed. Declare the labels",
     ),
     "a scale that does not fit": (
         table(lambda row, values: [values[0] + 3, *values[1:]]),
         DECLARED,
-        "p.csv:5: similarity is 4.5, but the scale is 0 to 4. Correct the value, leave it empty, or declare a wider scale",
+        "p.csv:5: similarity is 4.5, but the scale is 0 to 4. "
+        "Correct the value, leave it empty, or declare a wider scale",
     ),
     "labels where numbers should be": (
         table(),
         ["--relation", "follows:0..4"],
-        "p.csv:2: follows 'no' is not a number",
+        "p.csv:2: follows is 'no', which is not a number",
     ),
     "two relations of one name": (
         table(),
@@ -65,7 +66,7 @@ REFUSED = {
     "two columns of one name": (
         table(lambda row, values: [*values, 1], names=(*NAMES, "actor")),
         DECLARED,
-        "p.csv:1: two columns are named 'actor'. Rename one of them",
+        "p.csv:1: two columns have the same name: 'actor'. Rename one of them",
     ),
     "dev that says nothing": (
         table(lambda row, values: [values[0] if row < 3 else "", *values[1:]]),

@@ -63,6 +63,18 @@ def test_saved_model_holds_only_safe_files_and_says_what_it_is(folder):
     assert f"| topic | -2..2 | {sources['topic']} |" in card
 
 
+@pytest.mark.parametrize("line", [[1.0, 100.0], [1.0, 1e30], [5e-324, 2.0], [1e30, 0.0], [1.0, -100.0]])
+def test_lines_that_lead_to_no_answer_on_the_scale_are_refused(folder, tmp_path, line):
+    """They are numbers that dev chose, and the one learnt thing in a file that has no checksum."""
+    edited = tmp_path / "edited"
+    shutil.copytree(folder, edited)
+    document = json.loads((edited / "likewise" / "model.json").read_text())
+    document["answers"]["similarity"]["lines"]["cosine"] = line
+    (edited / "likewise" / "model.json").write_text(json.dumps(document))
+    with pytest.raises(ModelError, match=r"answers\.(similarity leads to no answer|lines = )"):
+        likewise.load(edited, device="cpu")
+
+
 def test_the_card_of_a_pair_model_is_right(folder, monkeypatch):
     follow_card(folder, monkeypatch)
     assert "Loads with `SentenceTransformer` too" in (folder / "README.md").read_text()

@@ -102,7 +102,8 @@ def path_aside(
     file that appears under the name in the meantime is kept. A file that this command reads is refused,
     unless it is `ours`, as in a cache.
     """
-    target = _real(path)
+    # A link under a name that we chose ourselves is replaced; what it leads to is somebody else's.
+    target = _real(Path(path).parent) / Path(path).name if ours else _real(path)
     if not ours:
         _refuse_input(target, path)
     with _place_beside(target, path) as place:
@@ -208,6 +209,14 @@ def remove_folder(path: str | Path, *, may_go: MayGo = lambda folder: True) -> b
             _put_back(place)
         sync_folder(target.parent)
     return gone
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file of ours, so that the removal survives a power cut."""
+    _refuse_input(_real(path), path)
+    with saying_why(path):
+        path.unlink(missing_ok=True)
+        sync_folder(path.parent)
 
 
 @contextmanager

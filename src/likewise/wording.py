@@ -11,6 +11,7 @@ _BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _PLAIN_WORD = re.compile(r"[a-z]+(?=[ ,:]|$)")
 _COMMANDS = {"likewise", "pip"}
 _ENDS = (".", "?", "!", "…")
+_COPIED = re.compile(r": (?:--|pip |likewise )[^;]*$")
 # The dev score while a head still answers one constant: the worst possible, so that the run goes on.
 WORST = -1.0
 
@@ -65,8 +66,8 @@ def sentence(text: str) -> str:
 
 
 def ended(text: str) -> str:
-    """The text with a full stop, unless it ends as a sentence already."""
-    return text if text.endswith(_ENDS) else f"{text}."
+    """The text with a full stop, unless it ends as a sentence already, or in a command to be copied."""
+    return text if text.endswith(_ENDS) or _COPIED.search(text) else f"{text}."
 
 
 def in_one_line(text: str) -> str:

@@ -492,6 +492,15 @@ def test_crosslingual_report_has_tables_numbers_and_plot(tmp_path: Path) -> None
     assert all(path.is_file() for path in again)
 
 
+@pytest.mark.parametrize("name", ["crosslingual.md", "crosslingual.json", "spread.svg", "spread.png"])
+def test_crosslingual_report_keeps_files_that_appeared_meanwhile(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / name).write_text("a user's", encoding="utf8")
+    with pytest.raises(UsageError, match=f"{name} appeared while it was being written"):
+        write_report(whole(), tmp_path, replace=False)
+    assert (tmp_path / name).read_text(encoding="utf8") == "a user's"
+
+
 def test_crosslingual_data_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LIKEWISE_DATA", raising=False)
     with pytest.raises(UsageError, match="but one or more different ones are needed"):

@@ -15,6 +15,7 @@ _CPU = ("--device", "cpu")
 WORLDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "plain": (),
     "old result": (("tests.faults.writers:old_result",),),
+    "old summary": (("tests.faults.writers:old_summary",),),
     "model": (("train", "inputs/other.toml", "--output", "inputs/model", *_CPU),),
     "old model": (("train", "inputs/other.toml", "--output", "out/model", *_CPU),),
     "labels": (("train", "inputs/labels.toml", "--output", "inputs/model", *_CPU),),
@@ -131,6 +132,13 @@ SCENARIOS = (
     ),
     Scenario(
         "experiment", ("experiment", "inputs/experiment.toml", *_CELLS), each=("out/cells", "out/summary")
+    ),
+    Scenario(
+        "experiment summary over old",
+        (),
+        "old summary",
+        each=("out/summary",),
+        call="tests.faults.writers:new_summary",
     ),
     Scenario(
         "experiment, kept stages",

@@ -7,6 +7,12 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+from likewise.errors import LikewiseError
+from likewise.experiments.predictions import Gathered, write_summary
 
 _TEXT = "new " * 4000
 _RESULT = Path("out/result.txt")
@@ -53,6 +59,26 @@ def old_result() -> None:
     """What `remove_first` is to replace."""
     _FOLDER.mkdir()
     (_FOLDER / "a.txt").write_text("old")
+
+
+def old_summary() -> None:
+    """The result of an experiment that `new_summary` is to replace."""
+    _write_summary([1.0, 2.0, 3.0])
+
+
+def new_summary() -> None:
+    """Another result of the same experiment, with other predictions, which are a file of their own."""
+    try:
+        _write_summary([3.0, 1.0, 2.0])
+    except (LikewiseError, OSError) as error:  # as the command line does
+        sys.exit(f"error: {error}")
+
+
+def _write_summary(values: list[float]) -> None:
+    about = {"runs": [], "tasks": {}}
+    gathered = Gathered(about, {"gold/rated": np.array(values, dtype=np.float32)})
+    result = SimpleNamespace(name="mine", predictions=gathered, to_dict=lambda: {"values": values})
+    write_summary(result, Path("out/summary"))
 
 
 def never_swept() -> None:

@@ -187,7 +187,9 @@ def test_fit_needs_pairs_and_ratings(tiny_encoder, records, tmp_path):
     with pytest.raises(DataError, match="no training pairs are left"):
         trained(tiny_encoder, [], tmp_path, ONE)
     mood = [Objective(Relation.graded("mood", 0, 1), "scalar", "mse")]
-    with pytest.raises(DataError, match=r"'mood' has no rating in any of .* training pairs\. Name its column"):
+    with pytest.raises(
+        DataError, match=r"'mood' has no rating in any of .* training pairs\. Name its column"
+    ):
         trained(tiny_encoder, records, tmp_path, mood)
 
 

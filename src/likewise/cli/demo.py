@@ -61,7 +61,7 @@ def demo(
                     "name": NAME,
                 },
                 device=device,
-                overwrite=overwrite or _is_demo(output),
+                overwrite=overwrite or _is_demo(output) or _is_demo_run(output),
                 tell=view.tell,
                 emit=view.emit,
             )
@@ -86,6 +86,13 @@ def _is_demo(output: Path) -> bool:
     except LikewiseError:
         return False
     return document.get("name") == NAME
+
+
+def _is_demo_run(output: Path) -> bool:
+    """Whether the output belongs to an interrupted demo, which may start again: it takes only a minute."""
+    from likewise.recipes.runfiles import begun_recipe, run_folder
+
+    return not output.exists() and begun_recipe(run_folder(output)) == NAME
 
 
 def _sample_suite(samples: Path) -> Suite:

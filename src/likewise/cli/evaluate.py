@@ -129,7 +129,7 @@ def evaluate(
                 failed[model] = error
                 continue
         if report is not None:
-            _write_report(results[model], _report_folder(report, models, model))
+            _write_report(results[model], _report_folder(report, models, model), replace=overwrite)
     measured = list(results.values())
     if output is not None and results:
         _write_result(output, _documents(list(results), measured), replace=overwrite)
@@ -160,14 +160,14 @@ def _report_files(report: Path | None, models: Sequence[str]) -> list[Path]:
     return [_report_folder(report, models, model) / name for model in models for name in REPORT_FILES]
 
 
-def _write_report(found: SuiteResult | CrosslingualResult, folder: Path) -> None:
+def _write_report(found: SuiteResult | CrosslingualResult, folder: Path, *, replace: bool) -> None:
     from likewise.evaluation.crosslingual import CrosslingualResult, write_report
 
     if not isinstance(found, CrosslingualResult):
         raise UsageError(
             "--report works only with --suite crosslingual. Use --output to write any result as JSON."
         )
-    for file in write_report(found, folder):
+    for file in write_report(found, folder, replace=replace):
         note(f"wrote {file}")
 
 

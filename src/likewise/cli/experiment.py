@@ -32,10 +32,7 @@ def experiment(
         Path | None,
         typer.Option(
             "--summary",
-            help=(
-                "Also write FOLDER/NAME.json for each experiment, and its predictions in "
-                "NAME.predictions.npz."
-            ),
+            help="Also write FOLDER/NAME.json for each experiment, with its predictions beside it.",
             metavar="FOLDER",
         ),
     ] = None,
@@ -96,11 +93,12 @@ def experiment(
             from likewise.experiments.affinity_plot import draw_affinity
             from likewise.experiments.plot import draw
 
-            draw(result, report / f"{result.name}.svg")
+            draw(result, report / f"{result.name}.svg", replace=overwrite)
             write_text_aside(report / f"{result.name}.md", result.to_markdown() + "\n", replace=overwrite)
             note(f"wrote {report / result.name}.md and .svg")
             if affinity := result.affinity():
-                draw_affinity(affinity, report / f"{result.name}-affinity.svg", title=result.name)
+                heat_maps = report / f"{result.name}-affinity.svg"
+                draw_affinity(affinity, heat_maps, title=result.name, replace=overwrite)
                 note(f"wrote {report / result.name}-affinity.svg")
         if not as_json:
             out.print(result.to_text(), markup=False)
@@ -111,13 +109,12 @@ def experiment(
 
 def _written(files: list[Path], summary: Path | None, report: Path | None) -> list[Path]:
     """The files that experiments will write, known before the first run is trained."""
-    from likewise.experiments.predictions import ENDING
     from likewise.experiments.schema import read_experiment
 
     names = [read_experiment(file).name for file in files] if summary or report else []
     found = []
     if summary is not None:
-        found = [summary / f"{name}{ending}" for name in names for ending in (".json", ENDING)]
+        found = [summary / f"{name}.json" for name in names]
     if report is not None:
         endings = (".md", ".svg", "-affinity.svg")
         found += [report / f"{name}{ending}" for name in names for ending in endings]

@@ -25,8 +25,9 @@ Parsed = tuple[tuple[str, ...], Iterator[Row]]
 Parser = Callable[[BinaryIO, str, Fail], Parsed]
 
 _BATCH, _BATCH_BYTES = 1024, 2**26
-# Of parquet: bytes of pages that are unpacked together; values in the lists of a batch, a page, a row group.
-_PAGE_BYTES, _LIST_BYTES = 2**29, 2**30
+# Of parquet: bytes of pages that are unpacked together, and of those with texts, which are copied several
+# times; values in the lists of a batch, a page, a row group.
+_PAGE_BYTES, _TEXT_BYTES, _LIST_BYTES = 2**29, 2**27, 2**29
 _MOST_VALUES, _PAGE_VALUES, _GROUP_VALUES = 2**23, 2**24, 2**27
 
 
@@ -171,15 +172,9 @@ def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
         raise FormatError([_not_parquet(name, error)]) from None
     columns = check_columns(names, name)
     if not columns:
-        raise FormatError(
-            [
-                Problem(
-                    name,
-                    "the file has no columns, but columns with texts are expected",
-                    "write it again with columns",
-                )
-            ]
-        )
+        found = "the file has no columns, but columns with texts are expected"
+        raise FormatError([Problem(name, found, "write it again with columns")])
+    _check_types(file.schema_arrow, name)
 
     def rows() -> Iterator[Row]:
         number = 0
@@ -205,19 +200,24 @@ def _batches(file: Any, stream: BinaryIO, name: str) -> Iterator[Any]:
                     f"{counted(batch.num_rows, 'row')} with lists of more than {_MOST_VALUES:,} values found"
                 )
                 raise FormatError([Problem(name, found, "leave that column out")])
-            yield batch
+            for column, array in zip(batch.schema.names, batch.columns, strict=True):
+                _refuse_long_text(array, column, name)
+            yield from _small_parts(batch)
     if groups != file.num_row_groups:
         raise NotParquetError("its footer can be read in two ways")
 
 
 def _rows_at_once(group: GroupMemory, name: str) -> int:
     """How many rows fit into memory. A row group that does not fit in any way is refused."""
-    largest = sum(column.largest for column in group.columns)
-    if largest > _PAGE_BYTES:
-        column = max(group.columns, key=lambda one: one.largest)
-        found = f"the pages of the columns unpack to {largest / 2**20:,.0f} MB at once, most of it in "
-        found += f"{quoted(column.name)}, but at most {_PAGE_BYTES // 2**20} MB are read"
-        raise FormatError([Problem(name, found, "write the file with smaller pages, or without that column")])
+    texts = [column for column in group.columns if column.texts]
+    for columns, most in ((group.columns, _PAGE_BYTES), (texts, _TEXT_BYTES)):
+        largest = sum(column.largest for column in columns)
+        if largest > most:
+            column = max(columns, key=lambda one: one.largest)
+            found = f"the pages of the columns unpack to {largest / 2**20:,.0f} MB at once, most of it in "
+            found += f"{quoted(column.name)}, but at most {most // 2**20} MB are read"
+            remedy = "write the file with smaller pages, or without that column"
+            raise FormatError([Problem(name, found, remedy)])
     per_row = sum(column.shared + column.density for column in group.columns)
     rows = min(_BATCH, max(1, int(_BATCH_BYTES // max(1.0, per_row))))
     for column in group.columns:
@@ -230,6 +230,89 @@ def _rows_at_once(group: GroupMemory, name: str) -> int:
             raise FormatError([Problem(name, found, "write smaller row groups, or leave that column out")])
         rows = min(rows, max(1, _MOST_VALUES * max(1, group.rows) // (2 * column.values)))
     return rows
+
+
+def _check_types(schema: Any, name: str) -> None:
+    """Refuse columns of types whose memory is not bounded here, such as views and extensions of texts."""
+    problems = []
+    for field in schema:
+        if (other := _unknown_type(field.type)) is not None:
+            found = f"column {quoted(field.name)} has the type {clipped(str(other))}, which is not supported"
+            problems.append(Problem(name, found, "write it as plain texts or numbers, or leave it out"))
+    if problems:
+        raise FormatError(problems)
+
+
+def _unknown_type(kind: Any) -> Any:
+    """The first type in a column's type that this module does not support, or None if it supports all."""
+    import pyarrow
+
+    known = pyarrow.types
+    if isinstance(kind, pyarrow.BaseExtensionType):
+        return None if known.is_fixed_size_binary(kind.storage_type) else kind
+    if known.is_dictionary(kind):
+        return _unknown_type(kind.value_type)
+    listing = (known.is_list, known.is_large_list, known.is_fixed_size_list, known.is_struct, known.is_map)
+    if any(is_kind(kind) for is_kind in listing):
+        inner = (_unknown_type(kind.field(place).type) for place in range(kind.num_fields))
+        return next((one for one in inner if one is not None), None)
+    text = (known.is_string, known.is_large_string, known.is_binary, known.is_large_binary)
+    plain = (*text, known.is_fixed_size_binary, known.is_null, known.is_boolean, known.is_integer)
+    number = (known.is_floating, known.is_decimal, known.is_temporal)
+    return None if any(is_kind(kind) for is_kind in (*plain, *number)) else kind
+
+
+def _refuse_long_text(array: Any, column: str, name: str) -> None:
+    """Refuse a text that is longer than a line of a text file may be, also in lists and structures."""
+    from pyarrow import compute
+
+    for lengths in map(_text_lengths, _leaves(array)):
+        longest = compute.max(lengths).as_py() or 0
+        if longest > MAX_LINE:
+            found = f"column {quoted(column)} holds a text of {longest / 2**20:,.0f} MB, "
+            found += f"but at most {MAX_LINE // 2**20} MB are read"
+            raise FormatError([Problem(name, found, "leave that row or column out")])
+
+
+def _small_parts(batch: Any) -> Iterator[Any]:
+    """A batch, cut until the texts of each part fit into memory, since rows may refer to a dictionary."""
+    size = sum(_text_bytes(leaf) for array in batch.columns for leaf in _leaves(array))
+    if size <= _BATCH_BYTES or batch.num_rows < 2:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _small_parts(batch.slice(0, half))
+    yield from _small_parts(batch.slice(half))
+
+
+def _leaves(array: Any) -> list[Any]:
+    """The columns of single values in a column: itself, or those in its lists and structures."""
+    inside = _inside(array)
+    return [leaf for one in inside for leaf in _leaves(one)] if inside else [array]
+
+
+def _text_lengths(array: Any) -> Any:
+    """The bytes of each distinct text of a column, or of each text. Other values give none."""
+    import pyarrow
+    from pyarrow import compute
+
+    held = array.dictionary if pyarrow.types.is_dictionary(array.type) else array
+    kind, known = held.type, pyarrow.types
+    texts = (known.is_string, known.is_large_string, known.is_binary, known.is_large_binary)
+    if any(is_kind(kind) for is_kind in (*texts, known.is_fixed_size_binary)):
+        return compute.binary_length(held)
+    return pyarrow.array([], pyarrow.int64())
+
+
+def _text_bytes(array: Any) -> int:
+    """The bytes of the texts that a column's rows refer to. Each distinct text counts once."""
+    import pyarrow
+    from pyarrow import compute
+
+    lengths = _text_lengths(array)
+    if pyarrow.types.is_dictionary(array.type) and len(lengths):
+        lengths = lengths.take(array.indices.unique().drop_null())
+    return int(compute.sum(lengths).as_py() or 0)
 
 
 def _count_values(array: Any) -> int:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 _HEADER_BYTES, _LONGEST_HEADER = 2**12, 2**24
 _LONGEST_FOOTER, _MOST_PARTS = 2**24, 2**21
 _DEEPEST = 16
-_DICTIONARY_PAGE, _PREFIXED, _BYTES = 2, 7, 6
+_DICTIONARY_PAGE, _PREFIXED, _BYTES, _FIXED_BYTES = 2, 7, 6, 7
 # Texts stored as lengths and then as bytes, or as what differs from the text before.
 _SHORTENED = {6, _PREFIXED}
 # Fields of the structures, by their numbers in parquet's definition.
@@ -37,6 +37,7 @@ class ColumnMemory:
     shared      the bytes that every value may repeat: of a page whose texts share beginnings, or of the
                 dictionary of a column that is not read as one
     density     the most bytes per value of any page
+    texts       whether it holds texts or bytes
     values      the values of all pages, and `most` of one page; more than rows if cells are lists
     """
 
@@ -47,6 +48,7 @@ class ColumnMemory:
     density: float
     values: int
     most: int
+    texts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,8 @@ def _column(stream: BinaryIO, about: dict[int, Any]) -> ColumnMemory:
         if kind != _DICTIONARY_PAGE:
             density = max(density, unpacked / max(1, count))
             values, most = values + count, max(most, count)
-    return ColumnMemory(_name(about), largest, total, shared, density, values, most)
+    texts = about.get(1) in (_BYTES, _FIXED_BYTES)
+    return ColumnMemory(_name(about), largest, total, shared, density, values, most, texts)
 
 
 def _as_dictionary(about: dict[int, Any]) -> bool:

@@ -42,7 +42,7 @@ class _Panel:
         return wide, _HEAD + self.cell[1] * len(self.rows)
 
 
-def draw_affinity(reports: Sequence[AffinityReport], path: Path, *, title: str) -> None:
+def draw_affinity(reports: Sequence[AffinityReport], path: Path, *, title: str, replace: bool = True) -> None:
     """Write the heat maps of all reports, one below the other; the format follows the file's ending."""
     plt = load_pyplot()
     pages = [(_left(report), _sets(report)) for report in reports]
@@ -65,7 +65,7 @@ def draw_affinity(reports: Sequence[AffinityReport], path: Path, *, title: str) 
         top += height + 0.1
         _write(figure, _legend(report), top, fontsize=8, color=QUIET)
         top += _LEGEND - 0.1
-    save(figure, path)
+    save(figure, path, replace=replace)
 
 
 def _left(report: AffinityReport) -> list[_Panel]:

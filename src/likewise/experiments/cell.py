@@ -17,7 +17,7 @@ import numpy as np
 
 from likewise.answering import HEAD
 from likewise.arguments import whole_number
-from likewise.data.filecache import content_key
+from likewise.data.filecache import content_digest, content_key
 from likewise.disk import own_turn
 from likewise.errors import EvaluationError
 from likewise.experiments.cellfiles import DamagedCellError, read_cell, write_cell
@@ -42,8 +42,8 @@ class Cell:
     """What is run, and where. `recipe` is the whole recipe, overrides, seed and defaults applied.
 
     `content` says what the data files hold that it reads, by name, and `beside` what all else holds: the
-    encoder's files, named corpora, folders. `files` are all of them. A `raw` cell measures the recipe's
-    encoder as it is; `add` names a task that is added after training.
+    encoder's files, named corpora, folders. `files` are all of them with their digests. A `raw` cell measures
+    the recipe's encoder as it is; `add` names a task that is added after training.
     """
 
     setting: str
@@ -61,7 +61,7 @@ class Cell:
     add: Mapping[str, Any] | None = None
     content: Mapping[str, str] = field(default_factory=dict)
     beside: Mapping[str, str] = field(default_factory=dict)
-    files: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -111,6 +111,7 @@ def _run(cell: Cell, folder: Path) -> Path:
 
     if os.environ.get(_THREADS):
         torch.set_num_threads(whole_number(_THREADS, least=1))
+    _refuse_changed(cell)
     started = time.monotonic()
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
@@ -155,7 +156,20 @@ def _run(cell: Cell, folder: Path) -> Path:
         measured, arrays = _measure(cell, report.predictor)
         document |= measured
     document["seconds"] = time.monotonic() - started
+    _refuse_changed(cell)
     return write_cell(folder, cell.key, document, arrays)
+
+
+def _refuse_changed(cell: Cell) -> None:
+    """Refuse to keep what was read from other files than those that the cell is named by."""
+    for name, digest in cell.files.items():
+        try:
+            same = content_digest(Path(name)) == digest
+        except OSError:
+            same = False
+        if not same:
+            found = f"{name} has changed since the experiment began, so the result of this run is not kept"
+            raise EvaluationError(f"{found}; start the same command again")
 
 
 def _measure(cell: Cell, predictor: Answerer) -> tuple[dict[str, Any], dict[str, Any]]:

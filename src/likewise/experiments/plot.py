@@ -17,7 +17,7 @@ INK, SEEDS, LINES = "#1b4965", "#9fb8c8", "#d9dee2"
 _PANELS_A_ROW = 4
 
 
-def draw(result: ExperimentResult, path: Path) -> None:
+def draw(result: ExperimentResult, path: Path, *, replace: bool = True) -> None:
     """Write the plot; the format follows the file's ending (.svg, .png, .pdf)."""
     plt = load_pyplot()
     columns = list(dict.fromkeys(column for row in result.rows for column in row.metrics))
@@ -44,7 +44,7 @@ def draw(result: ExperimentResult, path: Path) -> None:
     figure.suptitle(
         f"{result.name}: seeds, mean and 95 % interval", fontsize=10, color=INK, x=0.01, ha="left"
     )
-    save(figure, path)
+    save(figure, path, replace=replace)
 
 
 def load_pyplot() -> Any:
@@ -59,9 +59,9 @@ def load_pyplot() -> Any:
     return plt
 
 
-def save(figure: Any, path: Path) -> None:
+def save(figure: Any, path: Path, *, replace: bool) -> None:
     """Write a figure, without the date: the same numbers give the same file."""
-    with path_aside(path, path.suffix) as aside:
+    with path_aside(path, path.suffix, replace=replace) as aside:
         figure.savefig(aside, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
     load_pyplot().close(figure)
 

@@ -1,7 +1,11 @@
 """The predictions behind a result file, compressed beside it: a test is repeated without training.
 
 FOLDER/NAME.json             `predictions` names the runs and their tasks, and the sha256 of the file
-FOLDER/NAME.predictions.npz  no pickle; predictions in single precision, rounded to a 10,000th of their spread
+FOLDER/NAME.predictions-HASH.npz
+                             no pickle; predictions in single precision, rounded to a 10,000th of their spread
+
+The hash is that of the file, so that new predictions stand beside old ones until NAME.json, which is written
+last, names them. Files of earlier versions have no hash in their names.
 
     gold/TASK            (n,)  gold values, labels as their places in labels/TASK
     rows/TASK            (n, 1) or (n, 2)  fingerprints of the texts, never the texts
@@ -12,8 +16,11 @@ FOLDER/NAME.predictions.npz  no pickle; predictions in single precision, rounded
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import math
+import os
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +30,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.disk import path_aside, write_json_aside
-from likewise.errors import DataError, EvaluationError, LikewiseError, Problem
+from likewise.disk import open_aside, own_turn, remove_file, write_json_aside
+from likewise.errors import DataError, EvaluationError, LikewiseError, Problem, UsageError
 from likewise.evaluation.aggregate import aggregate
 from likewise.evaluation.protocol import Protocol
 from likewise.evaluation.results import Predictions, SuiteResult, TaskResult
@@ -36,9 +43,10 @@ from likewise.wording import listed
 if TYPE_CHECKING:
     from likewise.experiments.summary import ExperimentResult
 
-ENDING = ".predictions.npz"
 # What a reader takes in at most: bytes of both files, bytes when unpacked, arrays.
 _MOST_BYTES, _MOST_UNPACKED, _MOST_ARRAYS = 2**28, 2**30, 2**17
+# Bytes of the labels of a task's rows, each written out.
+_MOST_LABELS = 2**28
 _STEPS = 13  # rounded to their standard deviation by 2^13 or less: ranks stay but for near ties
 _REMEDY = "run the experiment again with --summary --overwrite; cells that are done are not trained again"
 
@@ -129,19 +137,63 @@ def _small(row: NDArray[Any], labels: NDArray[Any], *, exact: bool = False) -> N
 
 
 def write_summary(result: ExperimentResult, folder: Path, *, replace: bool = True) -> list[Path]:
-    """Write NAME.json, and its predictions beside it where they were gathered; what was written."""
+    """Write NAME.json, and its predictions beside it where they were gathered; what was written.
+
+    Whenever it is stopped, NAME.json is the old or the new one, and the predictions that it names are there.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     document, target = result.to_dict(), folder / f"{result.name}.json"
     written = [target]
-    if result.predictions is not None:
-        beside = folder / f"{result.name}{ENDING}"
-        with path_aside(beside, ".npz", replace=replace) as path:
-            np.savez_compressed(path, **dict[str, Any](result.predictions.arrays))
-            digest = file_sha256(path)
-        document["predictions"] = {"file": beside.name, "sha256": digest, **result.predictions.about}
-        written.append(beside)
-    write_json_aside(target, document, replace=replace)
+    with own_turn(folder / f".{result.name}.json.lock"):
+        if not replace and os.path.lexists(target):
+            raise UsageError(f"{target} exists already; choose another folder or pass --overwrite")
+        if result.predictions is not None:
+            beside, digest = _write_predictions(folder, result.name, result.predictions.arrays)
+            document["predictions"] = {"file": beside.name, "sha256": digest, **result.predictions.about}
+            written.append(beside)
+        former = _named_predictions(target)
+        write_json_aside(target, document, replace=replace)
+        if former is not None and former not in written and not _is_named(former):
+            remove_file(former)
     return written
+
+
+def _write_predictions(folder: Path, name: str, arrays: Arrays) -> tuple[Path, str]:
+    """Write arrays under the hash of the file that they make; one that is there already stays."""
+    held = io.BytesIO()
+    np.savez_compressed(held, **dict[str, Any](sorted(arrays.items())))
+    digest = hashlib.sha256(held.getbuffer()).hexdigest()
+    path = folder / f"{name}.predictions-{digest[:12]}.npz"
+    if not os.path.lexists(path):
+        with open_aside(path, replace=False) as handle:
+            handle.write(held.getbuffer())
+    elif path.is_symlink() or not path.is_file() or file_sha256(path) != digest:
+        raise UsageError(f"{path} exists already and holds something else; move it, or choose another folder")
+    return path, digest
+
+
+def _named_predictions(summary: Path) -> Path | None:
+    """The predictions that a result file names, if they are the ones that it was written with."""
+    try:
+        about = _read_document(summary)["predictions"]
+        path = summary.parent / Path(about["file"]).name
+        whole = path.name.startswith(f"{summary.stem}.predictions") and path.suffix == ".npz"
+        if whole and not path.is_symlink() and file_sha256(path) == about["sha256"]:
+            return path
+    except (LikewiseError, LookupError, TypeError, OSError):
+        pass
+    return None
+
+
+def _is_named(predictions: Path) -> bool:
+    """Whether a result file, or a copy of one, still names these predictions."""
+    for summary in predictions.parent.glob("*.json"):
+        try:
+            if _read_document(summary)["predictions"]["file"] == predictions.name:
+                return True
+        except (LikewiseError, LookupError, TypeError, OSError):
+            continue
+    return False
 
 
 def read_run(
@@ -167,7 +219,7 @@ def read_run(
         ]
         arrays = _read_arrays(path.parent / Path(about["file"]).name, about["sha256"], wanted)
         return _as_result(str(document.get("suite", "")), run, about["tasks"], place, arrays)
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, IndexError, ValueError, MemoryError) as error:
         if isinstance(error, LikewiseError):
             raise
         found = f"what it says of its predictions does not fit them ({type(error).__name__}: {error})"
@@ -212,6 +264,9 @@ def _as_result(
 def _predictions(name: str, place: int, arrays: Arrays) -> Predictions:
     """One task's rows as they were kept; shapes that do not fit each other are refused."""
     labels = arrays.get(f"labels/{name}")
+    rows_named = sum(len(arrays[f"{part}/{name}"]) for part in ("gold", f"predicted/{place}"))
+    if labels is not None and labels.dtype.itemsize * rows_named > _MOST_LABELS:
+        raise ValueError(f"{name}: labels of up to {labels.dtype.itemsize // 4:,} characters in every row")
     gold, predicted = (
         labels[row] if row.dtype.kind == "u" and labels is not None else row.astype(np.float64)
         for row in (arrays[f"gold/{name}"], arrays[f"predicted/{place}/{name}"])

@@ -85,7 +85,7 @@ def rates_another(relation: Relation, sets: Sequence[DevSet]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DevPart:
     """The rows of one dev set that rate a relation: their places among the rows of all sets, their values."""
 
     name: str
@@ -94,7 +94,7 @@ class Part:
     texts: list[tuple[str, ...]]
 
 
-def measured_parts(one: Measured, sets: Sequence[DevSet]) -> list[Part]:
+def measured_parts(one: Measured, sets: Sequence[DevSet]) -> list[DevPart]:
     """The dev sets that a relation is measured on.
 
     A small set does not count beside a larger one: its number is mostly chance, and would weigh as much.
@@ -106,7 +106,7 @@ def measured_parts(one: Measured, sets: Sequence[DevSet]) -> list[Part]:
         gold = [values[row] for row in seen]
         if tells_models_apart(one.metric, gold):
             texts = [entry.records[row].texts for row in seen]
-            found.append(Part(entry.name, [start + row for row in seen], gold, texts))
+            found.append(DevPart(entry.name, [start + row for row in seen], gold, texts))
         start += len(entry.records)
     large = [part for part in found if len(part.places) >= FEWEST_BESIDE_OTHERS]
     return large or found

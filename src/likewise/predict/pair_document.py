@@ -68,6 +68,19 @@ def _line(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(number, value)) and value[0] > 0
 
 
+def _reaches(line: tuple[float, float], source: str, relation: Relation) -> bool:
+    """Whether a line leads from what a source can say onto the relation's scale, and is not flat there.
+
+    A line fitted to ratings goes through their mean; one that misses the scale gives all pairs one answer.
+    """
+    ends = (-1.0, 1.0) if source == COSINE else (relation.lo, relation.hi)
+    low, high = (line[0] * end + line[1] for end in ends)
+    span = relation.hi - relation.lo
+    return low <= relation.hi and high >= relation.lo and _FLATTEST * span < high - low < span / _FLATTEST
+
+
+# Of a line, against the relation's scale: flatter ones and steeper ones were fitted to nothing.
+_FLATTEST = 1e-9
 _ANSWER: Rules = {"source": among(COSINE, HEAD, MEAN), "lines": _lines}
 
 
@@ -87,6 +100,9 @@ def read_answers(document: Mapping[str, Any], model: PairModel, path: Path) -> d
         needed = {COSINE, HEAD} if answer.source == MEAN else {answer.source}
         if name not in numbers or not needed <= set(lines) <= known:
             raise ModelError(f"{path}: answers.{name} does not fit the model's objectives; {DAMAGED}")
+        [relation] = [relation for relation in model.relations if relation.name == name]
+        if not all(_reaches(line, source, relation) for source, line in lines.items()):
+            raise ModelError(f"{path}: answers.{name} leads to no answer on the relation's scale; {DAMAGED}")
         found[name] = answer
     return found
 

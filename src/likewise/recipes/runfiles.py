@@ -273,6 +273,12 @@ def _read_mark(work: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def begun_recipe(work: Path) -> str:
+    """The name of the recipe that a run was begun with; "" if there is no run."""
+    recipe = _read_mark(work).get("recipe")
+    return str(recipe.get("name", "")) if isinstance(recipe, dict) else ""
+
+
 def _recipe_in(kept: Mapping[str, Any], work: Path) -> Recipe | None:
     """The recipe of a run, compared by what it means and not by its text; None if it cannot be read."""
     try:

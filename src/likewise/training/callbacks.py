@@ -1,6 +1,6 @@
 """What happens around the Trainer's steps: seeding, the epoch's batches, dev, checkpoints, progress.
 
-State that matters for resuming lives in one place, `state.RunState`, which every checkpoint carries.
+State that matters for resuming lives in one place, `runstate.RunState`, which every checkpoint carries.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from likewise.training.checkpoints import (
     drop_old_bests,
     refuse_lost_weights,
     restore_optimiser,
+    restoring,
     save_weights,
     write_checkpoint,
 )
+from likewise.training.runstate import RunState
 from likewise.training.settings import FitSettings
-from likewise.training.state import FitEvent, RunState
+from likewise.training.state import FitEvent
 
 # Dev numbers of a model.
 Evaluate = Callable[[Any], Mapping[str, float]]
@@ -116,9 +118,10 @@ class SelectAndSave(TrainerCallback):
                     self._look_at_start()
             return
         saved, folder = self._resume.state, self._resume.folder
-        restore_optimiser(optimizer, folder, saved["optimiser"])
-        lr_scheduler.load_state_dict(saved["rate_schedule"])
-        self.state = RunState(**saved["run"])
+        with restoring(folder):
+            restore_optimiser(optimizer, folder, saved["optimiser"])
+            lr_scheduler.load_state_dict(saved["rate_schedule"])
+            self.state = RunState.read(saved["run"])
         if self.average is not None:
             self.average.restore(load_file(folder / AVERAGE))
         self._emit(FitEvent("resume", state.global_step, self._total))

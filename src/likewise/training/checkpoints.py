@@ -18,7 +18,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,9 @@ from torch import Tensor, nn
 
 from likewise import ranks
 from likewise.disk import folder_aside, path_aside, remove_folder
-from likewise.errors import EvaluationError, ModelError
+from likewise.errors import EvaluationError, LikewiseError, ModelError
 from likewise.files import file_sha256
+from likewise.training.runstate import RunState
 
 _log = logging.getLogger("likewise")
 
@@ -160,9 +162,12 @@ def _verified(run: Path, folder: Path) -> Checkpoint:
     for name, digest in files.items():
         check_file(folder / name, str(digest))
     state = _read_json(folder / _STATE)
-    selected = state.get("run", {})
-    if digest := selected.get("best_sha256", ""):
-        check_file(best_file(run, int(selected["best_step"])), digest)
+    try:
+        selected = RunState.read(state.get("run"))
+    except ValueError as error:
+        raise DamagedError(f"{folder / _STATE}: {error}") from error
+    if selected.best_sha256:
+        check_file(best_file(run, selected.best_step), selected.best_sha256)
     return Checkpoint(folder, state)
 
 
@@ -198,6 +203,18 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _number(value: object) -> int:
     return value if isinstance(value, int) and value >= 0 else -1
+
+
+@contextmanager
+def restoring(folder: Path) -> Iterator[None]:
+    """Name the checkpoint whose state does not fit the training that it is put back into."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, LikewiseError):
+            raise
+        found = f"its state does not fit this training ({type(error).__name__}: {error})"
+        raise ModelError(f"{folder}: {found}; start over with --overwrite and without --resume") from error
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, folder: Path, values: Mapping[str, Any]) -> None:

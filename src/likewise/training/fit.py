@@ -27,9 +27,10 @@ from likewise.errors import UsageError
 from likewise.training.callbacks import Evaluate, SeedSteps, SelectAndSave
 from likewise.training.checkpoints import Checkpoint, best_file, load_weights, newest_whole
 from likewise.training.optimiser import make_optimiser, make_rate_schedule
+from likewise.training.runstate import RunState
 from likewise.training.sampler import Batches, Share, make_loader
 from likewise.training.settings import FitSettings
-from likewise.training.state import FitEvent, FitReport, RunState, finish, finished_report
+from likewise.training.state import FitEvent, FitReport, finish, finished_report
 
 
 class _StepTrainer(Trainer):
@@ -201,5 +202,5 @@ def _already_stopped(found: Checkpoint | None) -> RunState | None:
     """The state of a checkpoint that was written by the step that stopped the run."""
     if found is None:
         return None
-    state = RunState(**found.state["run"])
+    state = RunState.read(found.state["run"])
     return state if state.stopped else None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -40,36 +39,6 @@ class FitEvent:
     step: int
     total: int
     values: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class RunState:
-    """What selection and early stopping remember; `best_sha256` is that of the best weights' file.
-
-    `best_value` may be that of step 0, the model before training. `peak` is the best that training reached,
-    which is what patience waits for.
-    """
-
-    best_step: int = -1
-    best_value: float = -math.inf
-    peak: float = -math.inf
-    since_best: int = 0
-    not_better: int = 0
-    stopped: bool = False
-    shrinks: int = 0
-    history: list[dict[str, float]] = field(default_factory=list)
-    best_sha256: str = ""
-
-    def is_better(self, value: float) -> bool:
-        """Whether a dev value beats the best so far; one that is no number never does."""
-        return math.isfinite(value) and value > self.best_value
-
-    def climbs(self, value: float) -> bool:
-        """Whether a dev value beats all that training reached so far, which it then is itself."""
-        if not (math.isfinite(value) and value > self.peak):
-            return False
-        self.peak = value
-        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,12 @@ from likewise.training.checkpoints import (
     newest_whole,
     refuse_lost_weights,
     restore_optimiser,
+    restoring,
     save_weights,
     write_checkpoint,
 )
-from likewise.training.state import FitEvent, FitReport, RunState, finish, finished_report
+from likewise.training.runstate import RunState
+from likewise.training.state import FitEvent, FitReport, finish, finished_report
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +197,9 @@ def _restore(module: nn.Module, optimiser: torch.optim.Optimizer, run: Path) -> 
         return RunState(), 0, 0
     saved, folder = found.state, found.folder
     load_weights(module, folder / "model.safetensors")
-    restore_optimiser(optimiser, folder, saved["optimiser"])
-    return RunState(**saved["run"]), int(saved["epoch"]), int(saved["step"])
+    with restoring(folder):
+        restore_optimiser(optimiser, folder, saved["optimiser"])
+        return RunState.read(saved["run"]), int(saved["epoch"]), int(saved["step"])
 
 
 def _refuse_nan(lost: Tensor | None, step: int) -> None:

@@ -186,7 +186,7 @@ def measure_crosslingual(
 REPORT_FILES = ("crosslingual.md", "crosslingual.json", "spread.svg", "spread.png")
 
 
-def write_report(result: CrosslingualResult, folder: Path | str) -> tuple[Path, ...]:
+def write_report(result: CrosslingualResult, folder: Path | str, *, replace: bool = True) -> tuple[Path, ...]:
     """Write crosslingual.md, crosslingual.json, spread.svg and spread.png. Returns the files that were
     written.
 
@@ -200,11 +200,11 @@ def write_report(result: CrosslingualResult, folder: Path | str) -> tuple[Path, 
     if result.scores is not None:
         try:
             for path in (target / "spread.svg", target / "spread.png"):
-                draw_spread(result.scores, path)
+                draw_spread(result.scores, path, replace=replace)
                 plots.append(path)
         except MissingExtraError as error:
             missing = f"\nThere is no plot: {error}\n"
     page, numbers = target / "crosslingual.md", target / "crosslingual.json"
-    write_text_aside(page, result.to_markdown(plots[0].name if plots else "") + missing)
-    write_json_aside(numbers, result.to_dict())
+    write_text_aside(page, result.to_markdown(plots[0].name if plots else "") + missing, replace=replace)
+    write_json_aside(numbers, result.to_dict(), replace=replace)
     return page, numbers, *plots

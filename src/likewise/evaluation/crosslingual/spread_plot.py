@@ -19,7 +19,7 @@ TITLES = {RAW: "raw encoder", MODEL: "model"}
 _COLUMNS, _ROWS = 20, 60
 
 
-def draw_spread(scores: PairScores, path: Path) -> None:
+def draw_spread(scores: PairScores, path: Path, *, replace: bool = True) -> None:
     """Write the plot, with one panel per view. The format follows the file's ending (.svg, .png, .pdf)."""
     try:
         import matplotlib as mpl
@@ -53,7 +53,7 @@ def draw_spread(scores: PairScores, path: Path) -> None:
         marks = [axis.get_legend_handles_labels() for axis in axes[:2]]
         handles, labels = ([mark for marked in marks for mark in marked[part]] for part in (0, 1))
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, labelcolor=INK)
-        with path_aside(path, path.suffix) as aside:
+        with path_aside(path, path.suffix, replace=replace) as aside:
             figure.savefig(aside, dpi=160, metadata={"Date": None} if path.suffix == ".svg" else None)
         plt.close(figure)
 
