@@ -75,9 +75,9 @@ def test_adapters_start_as_the_identity(adapter):
 def test_what_cannot_be_folded_is_refused():
     with pytest.raises(UsageError, match="residual around tanh"):
         Refinement(WIDTH, activation="tanh")
-    with pytest.raises(UsageError, match="no middle"):
+    with pytest.raises(UsageError, match="must be odd"):
         Convolution(WIDTH, 4)
-    with pytest.raises(UsageError, match="non-linearity"):
+    with pytest.raises(UsageError, match="a prelayer without an activation changes nothing"):
         Prelayer(WIDTH, "identity")
 
 

@@ -88,16 +88,16 @@ def test_alignments_chunks_and_their_links(tmp_path, ending, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tokens1": []}, r"tokens1 is \[\], expected a list of words; give the file as published"),
-        ({"tokens2": ["a", 1]}, r"tokens2 is \['a', 1\], expected a list of words"),
-        ({"alignment": None}, "alignment is None, expected a list"),
+        ({"tokens1": []}, r"tokens1 is \[\], but a list is expected of words; give the file as published"),
+        ({"tokens2": ["a", 1]}, r"tokens2 is \['a', 1\], but a list is expected of words"),
+        ({"alignment": None}, "alignment is None, but a list is expected"),
         ({"alignment": [[1]]}, r"alignment\[0\] is \[1\], expected an object with s1, s2 and type"),
         ({"alignment": [{"s1": [1], "s2": [1]}]}, "expected an object with s1, s2 and type"),
         (one(s1=[0]), r"s1 is \[0\], expected .* from 1 to 5"),
         (one(s2=[5]), r"s2 is \[5\], expected .* from 1 to 4"),
         (one(s1=[True]), "expected whole numbers from 1"),
-        (one(s2=1), r"alignment\[0\]\.s2 is 1, expected a list"),
-        (one(score="5"), "score is '5', expected a finite"),
+        (one(s2=1), r"alignment\[0\]\.s2 is 1, but a list is expected"),
+        (one(score="5"), "score is '5', but a finite number"),
         (one(s1=[], score=10**400), "expected a finite number or"),
     ],
 )
@@ -128,8 +128,8 @@ def test_alignments_word_links(tmp_path, ending):
         ({"possible": "0-3"}, "possible holds '0-3', expected a-b"),
         ({"sure": "0-0 1"}, "sure holds '1', expected a-b"),
         ({"sure": "0--1"}, "sure holds '0--1', expected a-b"),
-        ({"sure": [[0, 0]]}, r"sure is \[\[0, 0\]\], expected a text such as \"0-0 1-2\""),
-        ({"sentence2": ""}, "sentence2 is empty, expected a text"),
+        ({"sure": [[0, 0]]}, r"sure is \[\[0, 0\]\], but a text is expected such as \"0-0 1-2\""),
+        ({"sentence2": ""}, "sentence2 is empty, but a text is expected"),
     ],
 )
 def test_alignments_names_wrong_word_links(tmp_path, change, message):
@@ -139,7 +139,9 @@ def test_alignments_names_wrong_word_links(tmp_path, change, message):
 
 
 def test_alignments_absent_files_say_how_to_get_them(tmp_path):
-    where = r"is not here \(looked in: .*name the folder that holds it by --data-dir DIR or LIKEWISE_DATA"
+    where = (
+        r"was not found \(searched in: .*Name the folder that holds it with --data-dir DIR or LIKEWISE_DATA"
+    )
     with pytest.raises(DataError, match=r"^corpus ists2016/images_test: .*images\.test\.jsonl\.xz " + where):
         read_chunked("images", "test", data_dir=tmp_path)
     with pytest.raises(DataError, match=r"^corpus multimwa/wiki_train: .*" + where):
@@ -149,11 +151,11 @@ def test_alignments_absent_files_say_how_to_get_them(tmp_path):
 
 
 def test_alignments_unknown_names_list_the_known_ones(tmp_path):
-    with pytest.raises(UsageError, match=r"no split 'images_dev'; choose one of headlines_train, "):
+    with pytest.raises(UsageError, match=r"no split 'images_dev'\. Choose one of headlines_train, "):
         read_chunked("images", "dev", data_dir=tmp_path)
-    with pytest.raises(UsageError, match=r"no split 'newsela_test'; choose one of mtref_train, "):
+    with pytest.raises(UsageError, match=r"no split 'newsela_test'\. Choose one of mtref_train, "):
         read_word_links("newsela", "test", data_dir=tmp_path)
-    with pytest.raises(UsageError, match="no split 'revised_label_dev'; choose one of original_train, "):
+    with pytest.raises(UsageError, match=r"no split 'revised_label_dev'\. Choose one of original_train, "):
         read_edits("label", "dev", data_dir=tmp_path)
 
 

@@ -441,7 +441,7 @@ def test_numbers_of_the_environment_are_named(monkeypatch, said):
 
     monkeypatch.setenv("LOCAL_RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", said)
-    with pytest.raises(UsageError, match=r"WORLD_SIZE is .*, expected a whole number from 1 on"):
+    with pytest.raises(UsageError, match=r"WORLD_SIZE is .*, but it must be a whole number of at least 1"):
         ranks.world_size()
     monkeypatch.delenv("WORLD_SIZE")
     with pytest.raises(UsageError, match="WORLD_SIZE is not set"):
@@ -547,7 +547,7 @@ def test_file_cache_that_cannot_be_written_is_no_hindrance(home, monkeypatch):
 
 
 def test_every_file_cache_is_known_to_those_who_count_and_clear(home, tmp_path):
-    with pytest.raises(ValueError, match="add it to"):
+    with pytest.raises(ValueError, match="Add it to"):
         FileCache("elsewhere", ".json")
     for name in KEPT:
         for folder in (home, tmp_path / "other"):

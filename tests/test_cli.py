@@ -47,7 +47,7 @@ def model(tiny_encoder, tiny_pairs, tmp_path_factory):
 def test_help_answers_quickly_with_panels_and_examples():
     # Processor time, not wall time: the machine that runs the tests may be busy.
     assert min(_seconds("--help") for _ in range(3)) < 0.5
-    assert all(panel in call("--help").stdout for panel in ("Use", "Make", "Trust", "Data"))
+    assert all(panel in call("--help").stdout for panel in ("Use", "Train", "Evaluate", "Data"))
     for verb in ("score", "train", "evaluate", "audit", "experiment", "demo"):
         assert "Example" in call(verb, "--help").stdout, verb
 
@@ -101,7 +101,7 @@ def test_score_does_not_write_over_what_it_reads(model, tmp_path):
     for output in ("in.csv", "link.csv"):
         result = call("score", tmp_path / "in.csv", "--model", model, "--output", tmp_path / output)
         assert result.returncode == 2
-        assert "is what is read: choose another name for the output" in result.stderr
+        assert "is an input of this command. Choose another name for the output" in result.stderr
     assert (tmp_path / "in.csv").read_text() == "a,b\na man,a dog\n"
 
 
@@ -212,7 +212,7 @@ def test_bad_model_or_recipe_is_one_message(verb, tmp_path, tiny_encoder):
         assert "damaged" in result.stderr
     else:
         result = call("train", "r.toml", cwd=tmp_path)
-        assert "r.toml: encodr: is not a known key; did you mean 'encoder'?" in result.stderr
+        assert "r.toml: encodr: this is not a known key. Did you mean 'encoder'?" in result.stderr
         assert "r.toml: relation" in result.stderr
     assert result.returncode in (1, 2)
     assert "Traceback" not in result.stderr

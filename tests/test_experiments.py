@@ -673,10 +673,10 @@ def test_experiment_writes_into_no_encoder_and_over_no_other_summary(files, tmp_
     for option in ("--summary", "--report"):
         code, said = here("experiment", files, "--output", "cells", option, encoder, "--overwrite")
         assert code == 2
-        assert "is read" in said
+        assert "is an input" in said
     code, said = here("experiment", files, "--output", encoder)
     assert code == 2
-    assert "is read" in said
+    assert "is an input" in said
     twin = tmp_path / "twin.toml"
     twin.write_text(files.read_text())
     code, said = here("experiment", files, twin, "--output", "cells", "--summary", "s", "--overwrite")

@@ -132,7 +132,7 @@ def test_standard_input_without_line_ends_takes_no_memory(tmp_path):
     with open("/dev/zero", "rb") as zeros:
         done = run(["data", "check", "-"], tmp_path, stdin=zeros)
     assert done.returncode == 1
-    assert b"a line of more than 10 MB" in done.stdout
+    assert b"this line has more than 10 MB" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -146,14 +146,14 @@ def test_a_full_standard_output_is_one_line_and_a_code(pairs, tmp_path, command)
     assert done.returncode == 1
     [line] = done.stderr.decode().splitlines()
     assert line.startswith("error: ")
-    assert line.endswith("there is no space left; free some, or write elsewhere")
+    assert line.endswith("there is no space left on the disk. Free some space, or write elsewhere.")
 
 
 def test_a_closed_standard_output_is_one_line_and_a_code(pairs, tmp_path):
     for command in (["data", "check", "pairs.csv"], ["data", "check", "pairs.csv", "--json"], ["--version"]):
         done = run(command, tmp_path, preexec_fn=lambda: os.close(1))
         assert done.returncode == 1
-        assert done.stderr == b"error: standard output: is closed; open it for the command\n"
+        assert done.stderr == b"error: standard output: it is closed. Open it for the command.\n"
 
 
 def test_all_streams_closed_still_ends_with_a_code(pairs, tmp_path):
@@ -189,7 +189,7 @@ def test_score_on_a_full_disk_is_one_line_and_a_code(here, pairs, tiny_encoder, 
     assert code == 1
     assert (
         said.splitlines()[-1]
-        == "error: standard output: there is no space left; free some, or write elsewhere"
+        == "error: standard output: there is no space left on the disk. Free some space, or write elsewhere."
     )
 
 
@@ -222,7 +222,7 @@ def test_train_refuses_a_folder_that_is_not_utf8_before_it_trains(here, tiny_pai
     options = ("--relation", "similarity:0..5", "--encoder", tiny_encoder, "--output", "m\udcff")
     code, said = here("train", tiny_pairs, *options)
     assert code == 2
-    assert "name the folder in UTF-8" in said
+    assert "Choose a folder name in UTF-8" in said
     assert "step" not in said
 
 

@@ -167,7 +167,7 @@ def test_relation_refuses_labels_that_are_no_text(labels):
 
 def test_relation_limits_its_labels():
     Relation.classes("x", [str(n) for n in range(MAX_LABELS)])
-    with pytest.raises(UsageError, match=r"10,001 labels, at most 10,000 are taken"):
+    with pytest.raises(UsageError, match=r"there are 10,001 labels, but at most 10,000 are allowed"):
         Relation.classes("x", [str(n) for n in range(MAX_LABELS + 1)])
 
 
@@ -197,7 +197,7 @@ FORBIDDEN = [
 
 @pytest.mark.parametrize("name", FORBIDDEN)
 def test_recipe_names_lead_nowhere(name):
-    with pytest.raises(RecipeError, match="files are called by this name"):
+    with pytest.raises(RecipeError, match="files are named after this name"):
         parse_recipe(recipe(name=name), "r.toml")
 
 
@@ -219,7 +219,7 @@ def test_experiment_settings_may_hold_a_slash_but_no_escape(tmp_path):
     (tmp_path / "e.toml").write_text(text.format('"rate / 4"'))
     assert read_experiment(tmp_path / "e.toml").setting[0].name == "rate / 4"
     (tmp_path / "e.toml").write_text(text.format(r'"\u001b[2J"'))
-    with pytest.raises(RecipeError, match="no line break or other control character"):
+    with pytest.raises(RecipeError, match="must not hold a line break or another control character"):
         read_experiment(tmp_path / "e.toml")
 
 

@@ -276,7 +276,10 @@ def test_the_encoder_that_is_given_is_the_one_that_starts(tiny_encoder, tmp_path
     model = likewise.train("finetune", encoder=Path(tiny_encoder), device="cpu", **options)
     assert model.about["recipe"]["encoder"]["name"] == str(tiny_encoder)
     for other in (model, len, 3):
-        with pytest.raises(UsageError, match=f"encoder is a {type(other).__name__}; give its name"):
+        with pytest.raises(
+            UsageError,
+            match=rf"encoder is a {type(other).__name__}, which cannot be used here\. Give the name",
+        ):
             likewise.train("finetune", encoder=other, device="cpu", **options)
 
 
@@ -416,7 +419,7 @@ def test_the_card_says_which_step_was_kept(tiny_encoder, tmp_path, select):
     document = recipe(tiny_encoder, pairs_table(tmp_path), CLASSES, max_steps=2, dev_share=0.2, select=select)
     run(tmp_path, document)
     card = (tmp_path / "model" / "README.md").read_text()
-    assert ("the last step kept" in card) is not select
+    assert ("but the last step was kept" in card) is not select
 
 
 def test_evaluated_on_the_tasks_that_ask_its_relation(trained, tmp_path):

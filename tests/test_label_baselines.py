@@ -192,7 +192,8 @@ def test_word2vec_without_gensim_says_what_to_install(tasks, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "gensim", None)
     with pytest.raises(
-        MissingExtraError, match=r"gensim is not installed; run: pip install 'likewise\[word2vec\]'"
+        MissingExtraError,
+        match=r"gensim is not installed\. Install it with: pip install 'likewise\[word2vec\]'",
     ):
         train_word2vec(["one"], [], Word2VecSettings(), seed=1)
 

@@ -287,7 +287,7 @@ def test_bad_tasks_are_refused(tiny_encoder, tasks):
         LabelModel(encoder, [mood, mood])
     with pytest.raises(UsageError, match="a task needs labels"):
         LabelModel(encoder, [Relation("similarity")])
-    with pytest.raises(UsageError, match="say each of its labels"):
+    with pytest.raises(UsageError, match="must hold one or more texts for each label"):
         Relation.classes("mood", ["good", "bad"], texts=(("good",), ("",)))
     with pytest.raises(RecipeError, match=r"relation.mood.texts: 'nice' is not one of the relation's labels"):
         train(tasks, "model", overrides={"relation.mood.texts": {"nice": "nice"}})

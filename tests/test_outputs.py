@@ -143,7 +143,7 @@ def test_train_refuses_an_output_that_holds_its_encoder(likewise, world, trained
     before = tree(world)
     done = likewise(*train_command(Path("m")), "--output", "m", "--overwrite")
     assert done.returncode == 2
-    assert "is read" in done.stderr
+    assert "is an input" in done.stderr
     assert tree(world) == before
 
 
@@ -156,7 +156,7 @@ def test_update_refuses_its_own_model_as_output(likewise, world, trained):
             *("--output", output, "--overwrite"),
         )
         assert done.returncode == 2
-        assert "is read" in done.stderr
+        assert "is an input" in done.stderr
     assert tree(world) == before
 
 
@@ -238,7 +238,7 @@ def test_verbs_write_over_no_input_and_replace_nothing_unasked(likewise, world, 
     done = likewise(*WRITERS[case])
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
-    assert "is read" in done.stderr or "exists already" in done.stderr
+    assert "is an input" in done.stderr or "exists already" in done.stderr
     assert tree(world) == before
 
 
@@ -310,7 +310,7 @@ def test_outputs_an_input_that_is_no_file_is_nothing_to_guard(tmp_path):
 
 
 def test_outputs_a_file_inside_a_model_that_is_read_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="which is read"):
+    with pytest.raises(UsageError, match="which is an input"):
         check_output_file(tmp_path / "m" / "model.safetensors", inputs=[make_model(tmp_path / "m")])
 
 
@@ -418,7 +418,7 @@ def test_verbs_write_over_no_corpus_that_is_read_by_name(likewise, tmp_path, cor
     ):
         done = likewise(*command, *where)
         assert done.returncode == 2
-        assert "is read" in done.stderr
+        assert "is an input" in done.stderr
         assert corpus.read_bytes() == before
 
 
@@ -436,7 +436,7 @@ def test_evaluate_writes_into_no_model_that_is_read_by_its_name(
     before = config.read_bytes()
     done = likewise("evaluate", "mine", "--suite", tmp_path / "suite.toml", "--output", config, "--overwrite")
     assert done.returncode == 2
-    assert "is read" in done.stderr
+    assert "is an input" in done.stderr
     assert config.read_bytes() == before
 
 
@@ -451,17 +451,17 @@ def test_disk_refuses_what_a_command_has_read_by_whatever_name(tmp_path):
     with remembering_inputs():
         note_input(file)
         for name in (file, tmp_path / "same.csv", tmp_path / "linked" / "in.csv"):
-            with pytest.raises(UsageError, match="is read"):
+            with pytest.raises(UsageError, match="is an input"):
                 disk.write_text_aside(name, "other")
         with (
-            pytest.raises(UsageError, match="is read"),
+            pytest.raises(UsageError, match="is an input"),
             disk.folder_aside(tmp_path / "folder", replace=lambda folder: True),
         ):
             pass
-        with pytest.raises(UsageError, match="is read"):
+        with pytest.raises(UsageError, match="is an input"):
             _write_what_is_opened_meanwhile(tmp_path / "late.csv")
         note_input(tmp_path / "folder")
-        with pytest.raises(UsageError, match="is read"):
+        with pytest.raises(UsageError, match="is an input"):
             disk.write_text_aside(tmp_path / "folder" / "new.json", "{}")
         disk.write_text_aside(tmp_path / "beside.csv", "fine")
     assert file.read_text(encoding="utf8") == "mine"
@@ -488,7 +488,7 @@ def test_train_takes_an_empty_folder_and_says_at_once_what_it_does_not_take(like
     done = likewise(*command, *few, tmp_path / "full")
     assert done.returncode == 2
     assert "is not a model that Likewise wrote" in done.stderr
-    assert "pass --overwrite" not in done.stderr
+    assert "--overwrite" not in done.stderr
     done = likewise(*command, *few, tmp_path / "empty")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "empty" / "likewise" / "model.json").is_file()
@@ -534,7 +534,7 @@ def test_evaluate_writes_over_no_file_behind_a_link_of_its_model(
         command = ("evaluate", encoder, "--suite", tmp_path / "suite.toml", "--overwrite", "--output")
         done = likewise(*command, store / name)
         assert done.returncode == 2
-        assert "is read" in done.stderr
+        assert "is an input" in done.stderr
     assert tree(store) == before
 
 
@@ -557,7 +557,7 @@ def test_train_in_python_replaces_no_model_that_its_encoder_leads_to(tmp_path, t
     modules[0]["path"] = "0_T"
     (encoder / "modules.json").write_text(json.dumps(modules))
     before = tree(tmp_path / "m")
-    with pytest.raises(UsageError, match="is read"):
+    with pytest.raises(UsageError, match="is an input"):
         train(str(tiny_pairs), tmp_path / "m", encoder=encoder, overwrite=True, **few)
     assert tree(tmp_path / "m") == before
     train(str(tiny_pairs), tmp_path / "m", encoder=tiny_encoder, overwrite=True, **few)
@@ -604,7 +604,7 @@ def test_standard_input_is_an_input_where_it_is_a_file(tmp_path, tiny_encoder, h
             os.dup2(kept, 0)
             os.close(kept)
     assert code == 2, said
-    assert "is what is read" in " ".join(said.split())
+    assert "is an input of this command" in " ".join(said.split())
     assert (tmp_path / "rows.csv").read_bytes() == before
 
 
@@ -631,5 +631,5 @@ def test_evaluate_does_not_write_over_its_log_to_be(tmp_path, tiny_encoder, here
     )
     code, said = here("evaluate", tiny_encoder, "--suite", "mine.toml", "--output", "log.jsonl")
     assert code == 2
-    assert "is the log of looks at test data" in " ".join(said.split())
+    assert "is the log of test runs" in " ".join(said.split())
     assert not (tmp_path / "log.jsonl").exists()

@@ -48,7 +48,7 @@ def test_pairing_width_is_what_it_makes(part):
 def test_pairing_knows_when_the_texts_never_meet():
     assert not Pairing(["u", "v"]).interacts
     assert Pairing(["u", "v", "absdiff"]).interacts
-    with pytest.raises(UsageError, match="choose different parts"):
+    with pytest.raises(UsageError, match="Choose different parts"):
         Pairing(["u", "u"])
 
 

@@ -120,10 +120,10 @@ def test_recipe_reports_all_problems_with_their_paths():
     with pytest.raises(RecipeError) as caught:
         recipe_from(document, "mine.toml")
     text = str(caught.value)
-    assert "mine.toml: stage.0.learning_rat: is not a known key; did you mean 'learning_rate'?" in text
+    assert "mine.toml: stage.0.learning_rat: this is not a known key. Did you mean 'learning_rate'?" in text
     assert "mine.toml: stage.0.epochs" in text
     assert "mine.toml: stage.0.schedule" in text
-    assert "mine.toml: encodr: is not a known key; did you mean 'encoder'?" in text
+    assert "mine.toml: encodr: this is not a known key. Did you mean 'encoder'?" in text
 
 
 @pytest.mark.parametrize(

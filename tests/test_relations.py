@@ -40,37 +40,38 @@ REFUSED = {
     "one constant value": (
         table(lambda row, values: [values[0], 1, values[2]]),
         DECLARED,
-        "p.csv: relation 'actor' is 1.0 in all 36 rated training pairs; check the column",
+        "p.csv: relation 'actor' is 1.0 in all 36 rated training pairs. Check the column",
     ),
     "one constant label": (
         table(lambda row, values: [*values[:2], "yes"]),
         DECLARED,
-        "p.csv: relation 'follows' has only the label 'yes', expected two or more; declare them",
+        "p.csv: relation 'follows' has only the label 'yes', but two or more are needed. Declare the labels",
     ),
     "a scale that does not fit": (
         table(lambda row, values: [values[0] + 3, *values[1:]]),
         DECLARED,
-        "p.csv:5: similarity '4.5' is outside 0 to 4; correct it, leave it empty, or widen the relation",
+        "p.csv:5: similarity is 4.5, but the scale is 0 to 4. "
+        "Correct the value, leave it empty, or declare a wider scale",
     ),
     "labels where numbers should be": (
         table(),
         ["--relation", "follows:0..4"],
-        "p.csv:2: follows 'no' is not a number",
+        "p.csv:2: follows is 'no', which is not a number",
     ),
     "two relations of one name": (
         table(),
         [*DECLARED, "--relation", "actor:0..4"],
-        "p.csv: relation 'actor' is declared twice; keep one --relation for each",
+        "p.csv: relation 'actor' is declared twice. Keep one --relation for each",
     ),
     "two columns of one name": (
         table(lambda row, values: [*values, 1], names=(*NAMES, "actor")),
         DECLARED,
-        "p.csv:1: two columns are named 'actor'; rename one of them",
+        "p.csv:1: two columns have the same name: 'actor'. Rename one of them",
     ),
     "dev that says nothing": (
         table(lambda row, values: [values[0] if row < 3 else "", *values[1:]]),
         ["--relation", "similarity:0..4"],
-        "to select a model by, or they are all the same; add dev pairs",
+        "to select a model by, or they are all the same. Add dev pairs",
     ),
 }
 

@@ -87,7 +87,7 @@ def test_score_of_a_named_relation_and_of_an_unknown_one(folder):
     assert list(model.score(PAIRS, relation="topic")) == ["topic"]
     with pytest.raises(UsageError, match="does not answer relation 'actor'"):
         model.score(PAIRS, relation="actor")
-    with pytest.raises(UsageError, match="no relation 'actor' among the scores"):
+    with pytest.raises(UsageError, match="the scores hold no relation 'actor'"):
         model.score(PAIRS)["actor"]
     assert "actor" not in model.score(PAIRS)
     assert model.score(PAIRS).get("actor") is None
@@ -160,7 +160,7 @@ def test_existing_folder_is_not_overwritten(folder, tiny_pairs, tiny_encoder):
     [
         (("", "x"), "pair 0, text a: is empty"),
         (("x", "y" * 100_001), "100,001 characters"),
-        (("x", 3), "expected a text"),
+        (("x", 3), "but a text is expected"),
     ],
 )
 def test_score_refuses_what_is_no_text(tiny_encoder, pair, message):
@@ -204,7 +204,7 @@ def test_evaluate_by_head_refuses_a_relation_the_model_does_not_answer(folder, t
     from likewise.records import Relation
 
     task = Task("typo", file=tiny_pairs, relation=Relation.graded("similarty", 0, 5))
-    with pytest.raises(UsageError, match="asks for 'similarty', and the model answers similarity, topic"):
+    with pytest.raises(UsageError, match="asks for 'similarty', but the model answers similarity, topic"):
         likewise.evaluate(folder, Suite("mine", (task,)), source="head", device="cpu")
 
 
@@ -256,7 +256,7 @@ def test_evaluate_says_which_labels_the_model_never_saw(folder, tmp_path, monkey
     )
     result = likewise.evaluate(folder, tmp_path / "suite.toml", source="head", device="cpu")
     assert result.notes == (
-        "t: 2 of 3 rows have a label that the model never saw ('unclear'); they count as wrong",
+        "t: 2 of 3 rows have a label that the model never saw ('unclear'). They count as wrong.",
     )
     assert result.notes[0] in result.to_text()
     assert result.predictions == {}

@@ -309,7 +309,7 @@ def test_a_table_reaches_a_kind_of_ones_own_through_the_registry(ladder):
 
 def test_keys_of_a_kind_of_ones_own_are_checked_by_its_spec(ladder):
     Path("ladder.toml").write_text(tomli_w.dumps(RECIPE))
-    with pytest.raises(RecipeError, match=r"stage\.0\.rung: is not a known key; did you mean 'rungs'"):
+    with pytest.raises(RecipeError, match=r"stage\.0\.rung: this is not a known key\. Did you mean 'rungs'"):
         likewise.train("ladder.toml", overrides={"stage.0.rung": 3})
     with pytest.raises(RecipeError, match=r"stage\.0\.kind: 'leader' is not one of .*ladder"):
         likewise.train("ladder.toml", overrides={"stage.0.kind": "leader"})

@@ -84,7 +84,7 @@ def test_train_interrupted_before_a_checkpoint_leaves_nothing(command, tmp_path)
     seldom = [*command, "--set", "stage.0.save_every=100000", "--set", "stage.0.max_steps=100000"]
     code, said = interrupt(seldom, lambda: (tmp_path / "m.run" / "stage-0").exists(), tmp_path)
     assert code == 130
-    assert said.splitlines()[-1] == "interrupted before the first checkpoint; nothing is kept"
+    assert said.splitlines()[-1] == "interrupted before the first checkpoint. Nothing was saved."
     assert "Traceback" not in said
     assert list(tmp_path.iterdir()) == []
 
@@ -202,8 +202,8 @@ def test_train_remedy_for_several_relations_is_taken_as_it_stands(finetune, labe
     (labelled / "pairs.csv").write_text(f"text_a,text_b,how near,label\n{rows}")
     code, said = finetune()
     assert code == 1
-    assert "pairs.csv: rates how near, label, but only one can be learnt; declare it: " in said
-    remedies = said.strip().partition("declare it: ")[2].split(" or ")
+    assert "pairs.csv: rates how near, label, but only one can be learnt. Declare it: " in said
+    remedies = said.strip().partition("Declare it: ")[2].split(" or ")
     assert len(remedies) == 2
     for remedy in remedies:
         code, said = finetune(*shlex.split(remedy), "--overwrite")
@@ -352,7 +352,7 @@ def test_train_resumed_says_from_where(command, tmp_path):
     interrupt(command, saved, tmp_path)
     result = subprocess.run([*command, "--resume"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
-    steps = [line for line in result.stderr.splitlines() if "going on after step" in line]
+    steps = [line for line in result.stderr.splitlines() if "resuming after step" in line]
     assert len(steps) == 1
     assert steps[0].endswith(" of 200")
 

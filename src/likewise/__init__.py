@@ -1,10 +1,11 @@
-"""Likewise: small text encoders that judge how two texts relate, on as many scales as people have rated them.
+"""Likewise: train small text encoders to judge how two texts relate, on as many scales as people have rated
+them.
 
     import likewise
     model = likewise.load("default")
     model.score([("A man is playing a flute.", "A man is playing a bamboo flute.")])
 
-Names load on first use, so that `import likewise` is quick and `likewise --help` never loads torch.
+Names load on first use, so that `import likewise` is quick and `likewise --help` does not load torch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""python -m likewise"""
+"""Entry point of `python -m likewise`."""
 
 from likewise.cli import main
 

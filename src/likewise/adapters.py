@@ -1,13 +1,13 @@
-"""Adapters: vector → vector after a frozen encoder, and how each folds into stock layers.
+"""Adapters: layers that change vectors after a frozen encoder, and how each folds into standard layers.
 
     Projection    W x + b                                  one layer
     Prelayer      φ(W x + b)                               one layer
     Convolution   x + k ∗ x, the vector as a signal        one layer: a banded matrix
     Refinement    x + W2 φ(W1 x + b1) + b2                 two layers, exactly
 
-A `Layer` is what sentence-transformers' own Dense module computes, φ(W x + b), so a folded adapter loads
-there without code of ours. The residual of a refinement folds exactly because the activations allowed there
-give a number back from its two halves: φ(x) − φ(−x) = x for relu, gelu and silu.
+A `Layer` is what the Dense module of sentence-transformers computes, φ(W x + b), so a folded adapter loads
+there without code of ours. The residual of a refinement folds exactly, because each activation that is
+allowed there gives a number back from its two halves: φ(x) − φ(−x) = x for relu, gelu and silu.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HALVES = ("relu", "gelu", "silu")
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """φ(W x + b): W out×in, b out."""
+    """The layer φ(W x + b), with W of shape out×in and b of shape out."""
 
     weight: Tensor
     bias: Tensor
@@ -46,15 +46,17 @@ class Layer:
 
 
 class Adapter(nn.Module):
-    """Base of the adapters: forward B×d → B×d', `layers()` the same as stock layers."""
+    """Base class of the adapters. `forward` maps B×d → B×d', and `layers()` gives the same map as standard
+    layers.
+    """
 
     def layers(self) -> list[Layer]:
-        """The adapter folded into layers, detached."""
+        """The adapter folded into layers, with detached weights."""
         raise NotImplementedError
 
 
 class Projection(Adapter):
-    """One linear layer that starts as the identity, or by torch's own rule."""
+    """One linear layer. It starts as the identity, or as torch initialises it."""
 
     def __init__(self, width: int, *, start: Literal["identity", "random"] = "identity") -> None:
         super().__init__()
@@ -74,12 +76,17 @@ class Projection(Adapter):
 
 
 class Prelayer(Adapter):
-    """A linear layer and a non-linearity; without one it would be redundant before a linear layer."""
+    """A linear layer followed by an activation. Without the activation it would be redundant before a
+    linear layer.
+    """
 
     def __init__(self, width: int, activation: str = "tanh") -> None:
         super().__init__()
         if activation == "identity":
-            raise UsageError("a prelayer needs a non-linearity: before a linear layer it changes nothing")
+            raise UsageError(
+                "a prelayer without an activation changes nothing before a linear "
+                "layer. Choose an activation."
+            )
         self.linear = nn.Linear(width, width)
         self.activation = activation
         self.phi = ACTIVATIONS[activation]()
@@ -95,12 +102,17 @@ class Prelayer(Adapter):
 
 
 class Convolution(Adapter):
-    """x + k ∗ x + b over the vector as a signal of one channel, same length; starts as the identity."""
+    """x + k ∗ x + b, with the vector as a signal of one channel and of unchanged length. It starts as the
+    identity.
+    """
 
     def __init__(self, width: int, kernel: int = 3) -> None:
         super().__init__()
         if kernel % 2 == 0:
-            raise UsageError(f"a convolution of {kernel} has no middle; use an odd kernel, such as 3 or 5")
+            raise UsageError(
+                f"the kernel width of a convolution is {kernel}, but it must be odd. "
+                "Choose an odd width, such as 3 or 5."
+            )
         self.width = width
         self.conv = nn.Conv1d(1, 1, kernel, padding=kernel // 2)
         nn.init.zeros_(self.conv.weight)
@@ -120,7 +132,7 @@ class Convolution(Adapter):
 
 
 class Refinement(Adapter):
-    """A two-layer network, x + W2 φ(W1 x + b1) + b2; starts as the identity where it has a residual."""
+    """A two-layer network, x + W2 φ(W1 x + b1) + b2. With a residual it starts as the identity."""
 
     def __init__(
         self, width: int, *, hidden: int | None = None, activation: str = "relu", residual: bool = True
@@ -128,8 +140,8 @@ class Refinement(Adapter):
         super().__init__()
         if residual and activation not in _HALVES:
             raise UsageError(
-                f"a residual around {activation} does not fold into stock layers; "
-                f"use {', '.join(_HALVES)}, or residual = false"
+                f"a residual around {activation} does not fold into standard layers. Use "
+                f"{', '.join(_HALVES)}, or set residual = false."
             )
         self.first = nn.Linear(width, hidden or width)
         self.second = nn.Linear(hidden or width, width)
@@ -145,7 +157,7 @@ class Refinement(Adapter):
         return x + made if self.residual else made
 
     def layers(self) -> list[Layer]:
-        """Two layers; the residual travels beside the hidden units as its two halves."""
+        """Two layers. The residual passes beside the hidden units as its two halves."""
         first, second = _layer(self.first, self.activation), _layer(self.second)
         if not self.residual:
             return [first, second]
@@ -158,7 +170,9 @@ class Refinement(Adapter):
 
 
 def fold(adapters: Iterable[Adapter]) -> list[Layer]:
-    """Adapters, one after the other, as the fewest layers: linear neighbours become one matrix."""
+    """Fold adapters, one after the other, into as few layers as possible. Neighbouring linear layers
+    become one matrix.
+    """
     folded: list[Layer] = []
     for layer in (layer for adapter in adapters for layer in adapter.layers()):
         if folded and folded[-1].activation == "identity":
@@ -177,5 +191,5 @@ def _layer(linear: nn.Linear, activation: str = "identity") -> Layer:
 
 
 def _exact(weight: Tensor, other: Tensor) -> Tensor:
-    """A product in double precision: folding must not cost digits."""
+    """A matrix product in double precision, so that folding loses no digits."""
     return (weight.double() @ other.double()).to(weight.dtype)

@@ -1,17 +1,17 @@
-"""What a loaded model says, whatever kind it is.
+"""The interface of a loaded model, whatever its kind.
 
-`score`, `classify`, `explain`, `evaluate` and `experiment` ask an `Answering` and never a class. Rows are
-tuples of as many texts as the model reads. An answer comes from a source:
+`score`, `classify`, `explain`, `evaluate` and `experiment` ask an `Answering` and never a concrete class.
+Rows are tuples with as many texts as the model reads. An answer comes from a source:
 
-    cosine    the plain cosine of two vectors, −1..1; whoever has vectors of texts can be asked for it
+    cosine    the cosine of two vectors, −1..1; every model with text vectors has it
     head      a trained head, on the relation's own scale
-    mean      the mean of cosine and head, both put on the relation's scale by dev pairs
-    matcher   texts against labels that are texts
-    answer    what the model itself answers by: what `score` gives, and what one gets who names no source
+    mean      the mean of cosine and head, after dev pairs have put both on the relation's scale
+    matcher   a comparison of texts with label texts
+    answer    the model's own answer: what `score` gives, and the default if no source is named
 
-A model that is not asked for a source answers by the one that was best on dev pairs, on the relation's scale;
-without dev pairs, as it was trained to. If that is a cosine, the answer lies on the relation's scale all the
-same and is told as coming "from the cosine".
+By default a model answers from the source that was best on the dev pairs, on the relation's scale. Without
+dev pairs it answers as it was trained to. If the source is the cosine, the answer is on the relation's scale
+too, and is reported as coming "from the cosine".
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ COSINE, HEAD, MEAN, MATCHER, ANSWER = "cosine", "head", "mean", "matcher", "answ
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """One relation's answers, in the order of the rows: numbers on its scale, or labels.
+    """Answers to one relation, in the order of the rows: numbers on its scale, or labels.
 
-    `relation` is what was answered, with the scale that the numbers lie on. Labels come with `probabilities`,
-    N×C in the order of the relation's labels. `interval` is N×2 where a calibrated model gives one.
+    `relation` is the relation that was answered, with the scale of the numbers. Labels come with
+    `probabilities`, N×C in the order of the relation's labels. `interval` is N×2 if a calibrated model gives
+    one.
     """
 
     relation: Relation
@@ -55,20 +56,23 @@ class Answers:
     interval: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an answer that is no number: every answer of every model passes here."""
+        """Refuse answers that are not finite numbers. Every answer of every model passes here."""
         for numbers in (self.values, self.probabilities, self.interval):
             if isinstance(numbers, np.ndarray) and not np.isfinite(numbers).all():
                 wrong = ~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1)
                 count = f"{int(wrong.sum()):,} of {len(numbers):,} answers are not finite numbers"
                 raise EvaluationError(
-                    f"{self.relation.name}: {count}, the first to row {int(np.argmax(wrong)) + 1:,}; "
-                    "the model's weights are damaged or too large: try --precision fp32, or train it again"
+                    f"{self.relation.name}: {count}, the first in row "
+                    f"{int(np.argmax(wrong)) + 1:,}. The model's weights are damaged or too large. "
+                    "Try --precision fp32, or train the model again."
                 )
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a model reads at once: tokens in a batch, and tokens of a row before it is cut."""
+    """How much a model reads at once: the tokens of a batch, and the tokens of a row before it is
+    truncated.
+    """
 
     batch_tokens: int
     row_tokens: int | None
@@ -76,28 +80,34 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Languages:
-    """What a model on a frozen encoder was taught: language pairs with ratings, and languages seen."""
+    """The languages that a model on a frozen encoder was trained on: rated language pairs, and languages
+    seen.
+    """
 
     rated_pairs: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()
 
 
 class Embedding(Protocol):
-    """The vectors behind a model's answers."""
+    """The vectors from which a model computes its answers."""
 
     languages: Languages
 
     def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
-        """Vectors of texts, N×d; the same as SentenceTransformer gives."""
+        """Vectors of texts, N×d, the same as SentenceTransformer gives."""
 
     def cosines(self, pairs: Sequence[tuple[str, str]], *, progress: Progress | None = None) -> Numbers:
         """cos(u, v) of pairs, −1..1, before any head."""
 
     def views(self, texts: Sequence[str], *, progress: Progress | None = None) -> Mapping[str, Vectors]:
-        """Vectors as the `model` gives them; where it has them, the `raw` encoder's and the `language`'s."""
+        """Vectors of the `model`, and of the `raw` encoder and the `language` extractor if the model has
+        them.
+        """
 
     def states(self, remedy: str) -> SentenceTransformer:
-        """The encoder whose states of words tell phrases apart, or a ModelError that ends with the remedy."""
+        """The encoder whose word states identify phrases. If there is none, a ModelError that ends with
+        the remedy.
+        """
 
 
 class Answering(ABC):
@@ -113,21 +123,21 @@ class Answering(ABC):
     @property
     @abstractmethod
     def relations(self) -> tuple[Relation, ...]:
-        """What this model answers."""
+        """The relations that this model answers."""
 
     @property
     def reads_labels(self) -> bool:
-        """Whether it can be asked for labels that it never saw: their texts are an input."""
+        """Whether the model accepts labels that it never saw, because it reads label texts."""
         return False
 
     @property
     @abstractmethod
     def limits(self) -> Limits:
-        """How much it reads at once."""
+        """How much the model reads at once."""
 
     @abstractmethod
     def sources(self, relation: str) -> tuple[str, ...]:
-        """Where answers on a relation may come from; the first answers unless another is asked for."""
+        """The sources of answers to a relation. The first is the default."""
 
     @abstractmethod
     def answer(
@@ -138,33 +148,35 @@ class Answering(ABC):
         source: str | None = None,
         progress: Progress | None = None,
     ) -> Answers:
-        """Answer one relation of rows; a Relation instead of a name asks for labels the model never saw."""
+        """Answer one relation for rows of texts. A Relation instead of a name asks for labels that the
+        model never saw.
+        """
 
     @abstractmethod
     def embedding(self) -> Embedding:
-        """Its vectors, or a UsageError that says why there are none."""
+        """The model's vectors, or a UsageError that says why it has none."""
 
 
 def plain_cosine(relation: Relation, cosines: Numbers) -> Answers:
-    """Cosines as the answers to a relation, on the only scale they have."""
+    """Cosines as the answers to a relation, on their own scale −1..1."""
     scale = Relation(relation.name, lo=-1.0, hi=1.0, step=2.0, description=relation.description)
     return Answers(scale, COSINE, cosines)
 
 
 def find_relation(answering: Answering, name: str) -> Relation:
-    """A model's relation by name."""
+    """The relation of a model with this name."""
     for relation in answering.relations:
         if relation.name == name:
             return relation
     known = ", ".join(relation.name for relation in answering.relations)
-    raise UnknownNameError(f"the model does not answer relation {name!r}; it answers {known}")
+    raise UnknownNameError(f"the model does not answer relation {name!r}. It answers {known}.")
 
 
 class Scores(Mapping[str, "Numbers | list[str]"]):
-    """Answers by relation, one per pair in the order given: numbers on the relation's scale, or labels.
+    """Answers by relation, one per pair in the given order: numbers on the relation's scale, or labels.
 
-    `probabilities` has, for every relation answered by a label, those of its labels, N×C in their order;
-    `intervals` has N×2 for every relation that is answered with one.
+    `probabilities` holds, for every relation answered by a label, the probabilities of its labels, N×C in
+    their order. `intervals` holds an N×2 array for every relation that is answered with an interval.
     """
 
     def __init__(self, answers: Sequence[Answers]) -> None:
@@ -180,7 +192,7 @@ class Scores(Mapping[str, "Numbers | list[str]"]):
     def __getitem__(self, name: str) -> Numbers | list[str]:
         if name not in self._answers:
             raise UnknownNameError(
-                f"no relation {name!r} among the scores; there is {', '.join(self._answers)}"
+                f"the scores hold no relation {name!r}. They hold {', '.join(self._answers)}."
             )
         return self._answers[name].values
 
@@ -207,7 +219,7 @@ class Scores(Mapping[str, "Numbers | list[str]"]):
         }
 
     def rows(self) -> list[dict[str, float | str]]:
-        """One mapping per pair."""
+        """One mapping per pair, from relation to answer."""
         columns = {name: list(self[name]) for name in self}
         count = len(next(iter(columns.values()), []))
         return [
@@ -218,7 +230,7 @@ class Scores(Mapping[str, "Numbers | list[str]"]):
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """Answers for texts: probabilities N×C over the labels, in the order of the labels."""
+    """Labels for texts: probabilities N×C, in the order of the labels."""
 
     labels: tuple[str, ...]
     probabilities: Probabilities
@@ -232,11 +244,11 @@ class Classes:
 
     @property
     def best(self) -> list[str]:
-        """The likeliest label of each text."""
+        """The most probable label of each text."""
         return [self.labels[int(place)] for place in self.probabilities.argmax(axis=1)]
 
 
 def label_answers(relation: Relation, source: str, probabilities: Probabilities) -> Answers:
-    """Answers that are labels: the likeliest of each row, beside the probabilities of all."""
+    """Answers by label: the most probable label of each row, with the probabilities of all labels."""
     best = [relation.labels[int(place)] for place in probabilities.argmax(axis=1)]
     return Answers(relation, source, best, probabilities)

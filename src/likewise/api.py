@@ -1,4 +1,4 @@
-"""The verbs as Python functions: `likewise.score`, `train`, `update`, `evaluate`."""
+"""The verbs as Python functions: `likewise.score`, `train`, `update` and `evaluate`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from likewise.schema.base import Addition
 from likewise.schema.recipe import Recipe
 from likewise.schema.shipped import shipped_recipes
 from likewise.training.state import FitEvent
-from likewise.wording import has_half_character, quoted
+from likewise.wording import has_half_character, quoted, sentence
 
 if TYPE_CHECKING:
     from likewise.encoders.external import TextFunction
@@ -48,9 +48,10 @@ MEMORY = "table"
 
 
 def score(pairs: Any, model: str | os.PathLike[str] | Answerer = "default", **options: Any) -> Scores:
-    """Score pairs with a model: a list of (a, b), a file, a frame or a dataset; or the texts it reads.
+    """Score pairs with a model.
 
-    Options are those of a loaded model's `score`.
+    `pairs` is a list of (a, b), a file, a frame or a dataset; for a model of single texts it holds texts. The
+    options are those of the `score` method of a loaded model.
     """
     loaded = model if isinstance(model, Answerer) else load(model)
     return loaded.score(pairs, **options)
@@ -70,14 +71,15 @@ def evaluate(
     log: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> SuiteResult | CrosslingualResult:
-    """Measure a model on a suite (`sts7`, or a FILE.toml of your own); the result carries its protocol.
+    """Measure a model on a suite: a name such as `sts7`, or a FILE.toml of your own. The result carries its
+    protocol.
 
-    `source` is where scores come from: the model's own `answer`, which `score` gives, the plain `cosine` of
-    the vectors, or its `head`. If it is left out, the suite's own: the cosine for sts7, the answer for most
-    others. A model without vectors of pairs answers by its own source whatever is asked. `metric` is for
-    tasks that name none: if left out, their relation's own (spearman; accuracy for classes). A task that the
-    model cannot answer, or that has no value, is left out with a note. The suite `crosslingual` is
-    measured by `evaluate_crosslingual`, which takes none of these.
+    `source` says where scores come from: the model's own `answer`, which `score` gives, the `cosine` of the
+    vectors, or its `head`. It defaults to the suite's own source, which is the cosine for sts7 and the answer
+    for most other suites. A model without pair vectors always answers from its own source. `metric` applies
+    to tasks that name none; it defaults to the relation's metric (spearman, or accuracy for classes). A task
+    that the model cannot answer, or that has no value, is left out with a note. The suite `crosslingual` is
+    measured by `evaluate_crosslingual` and takes none of these options.
     """
     from likewise.evaluation.suites import CROSSLINGUAL, Suite, get_suite
 
@@ -117,7 +119,7 @@ def evaluate_suite(
     log: bool = True,
     **options: Any,
 ) -> SuiteResult:
-    """Measure a loaded model on a list of tasks; options are those of `evaluate`."""
+    """Measure a loaded model on a list of tasks. The options are those of `evaluate`."""
     from likewise.evaluation.asking import measure
 
     chosen = suite if metric else suite.with_default_metrics()
@@ -131,7 +133,7 @@ def evaluate_suite(
 def _opened(
     model: str | os.PathLike[str] | Answering, suite: Suite, device: str | None, precision: str
 ) -> Answering:
-    """The model, loaded; one that was taught nothing, as what the suite asks for."""
+    """The loaded model. A raw encoder is loaded as a classifier if the suite asks for one."""
     if isinstance(model, Answering):
         return model
     opening = load_classifier if suite.texts == 1 and is_raw(model) else load
@@ -150,10 +152,10 @@ def evaluate_crosslingual(
     tell: Callable[[str], None] = lambda line: None,
     progress: Callable[[int], None] | None = None,
 ) -> CrosslingualResult:
-    """What is left of meaning when the language changes: translated pairs, retrieval, probes, spread.
+    """Measure how well meaning survives a change of language: translated pairs, retrieval, probes and spread.
 
-    A model grown on a frozen encoder is compared with that encoder. `languages` are those of the retrieval
-    test; None takes all that the data folder has.
+    A model on a frozen encoder is compared with that encoder. `languages` are the languages of the retrieval
+    test; None takes all languages in the data folder.
     """
     from likewise.evaluation.crosslingual import run_crosslingual
 
@@ -184,7 +186,7 @@ def _log(answering: Answering, result: SuiteResult | CrosslingualResult) -> None
         log_test_run(result, model=str(answering.about.get("name", "")), recipe=recipe)
     except UnwritableError as error:
         # The work is done and its result is worth more than the line about it.
-        logging.getLogger("likewise").warning("this look at the test data is not logged: %s", error)
+        logging.getLogger("likewise").warning("this test run could not be added to the log: %s", error)
 
 
 def train(
@@ -207,12 +209,13 @@ def train(
     tell: Callable[[str], None] = lambda line: None,
     emit: Callable[[FitEvent], None] = lambda event: None,
 ) -> Answerer:
-    """Train by a recipe (file or shipped name) or on a table of rated pairs (file, frame, dataset, list).
+    """Train by a recipe (a file or a shipped name) or on a table of rated pairs (file, frame, dataset or
+    list).
 
-    What comes back answers, as what `likewise.load` gives does. Without `output` the model stays in memory.
-    `relations` say what a table rates, one or several: "similarity:0..5", "verdict:classes". `overrides` are
-    recipe paths: {"stage.0.learning_rate": 3e-5}. `encoder` replaces the recipe's: a name, or for stages over
-    a frozen encoder any function texts → N×d.
+    The result is a loaded model, as from `likewise.load`. Without `output` the model stays in memory.
+    `relations` declare what a table rates, one or several: "similarity:0..5", "verdict:classes". `overrides`
+    are recipe paths: {"stage.0.learning_rate": 3e-5}. `encoder` replaces the recipe's encoder: it is a name
+    or, for stages over a frozen encoder, any function texts → N×d.
     """
     _check_output(output)
     for name, flag in (("resume", resume), ("overwrite", overwrite)):
@@ -239,17 +242,17 @@ def train(
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A training that is ready to begin: what it does, and where it reads, computes and reports."""
+    """A training that is ready to start: its recipe, and where it reads, computes and reports."""
 
     recipe: Recipe
     context: RunContext
 
     def plan(self) -> list[str]:
-        """What it will do, in lines; nothing is trained or written."""
+        """The plan in lines of text. Nothing is trained or written."""
         return dry_run(self.recipe, context=self.context)
 
     def run(self, output: Path | None, *, resume: bool = False, overwrite: bool = False) -> RunReport:
-        """Train, and leave the model in a folder, or in memory alone."""
+        """Train, and write the model to a folder, or keep it in memory if `output` is None."""
         _check_output(output)
         with remembering_inputs():
             return run_recipe(self.recipe, output, context=self.context, resume=resume, overwrite=overwrite)
@@ -267,7 +270,9 @@ def prepare_training(
     emit: Callable[[FitEvent], None] = lambda event: None,
     **described: Any,
 ) -> Training:
-    """All that `train` does before it trains; `described` is what `make_recipe` takes."""
+    """Prepare everything that `train` does before training. `described` holds the arguments of
+    `make_recipe`.
+    """
     _check_places(None, device, precision, data_dir)
     trackers = listed_names(trackers, "trackers")
     for reporter, function in (("tell", tell), ("emit", emit)):
@@ -289,7 +294,7 @@ def prepare_training(
 
 
 def _function(encoder: Any, recipe: Recipe) -> TextFunction | None:
-    """An encoder that is a function; whatever would be ignored is refused, a trained model among it."""
+    """An encoder that is a function. Anything that would be ignored is refused, such as a trained model."""
     if encoder is None:
         return None
     from torch import nn
@@ -298,8 +303,8 @@ def _function(encoder: Any, recipe: Recipe) -> TextFunction | None:
     if callable(encoder) and not isinstance(encoder, nn.Module) and takes:
         function: TextFunction = encoder
         return function
-    remedy = "give its name: a folder, a hub id" + (", or a function texts → N×d" if takes else "")
-    raise UsageError(f"encoder is a {type(encoder).__name__}; {remedy}")
+    remedy = "give the name of a folder or a hub id" + (", or a function texts → N×d" if takes else "")
+    raise UsageError(f"encoder is a {type(encoder).__name__}, which cannot be used here. {sentence(remedy)}")
 
 
 def make_recipe(
@@ -315,7 +320,7 @@ def make_recipe(
     data_dir: str | os.PathLike[str] | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> tuple[Recipe, dict[str, object]]:
-    """The recipe that `train` would run, and the in-memory tables its entries name."""
+    """The recipe that `train` would run, and the tables in memory that its entries name."""
     tables: dict[str, object] = {}
     changes = _changes(overrides)
     if seed is not None:
@@ -342,13 +347,14 @@ def make_recipe(
             document = with_own_table(document, where, own(data), changes=changes, tell=tell)
         elif declared or text_a or text_b:
             raise UsageError(
-                "--relation, --text-a and --text-b describe a table of yours (--data FILE); "
-                "a recipe names those of its own in its data entries"
+                "--relation, --text-a and --text-b describe your own table (--data FILE). For a "
+                "recipe's data, set them in its data entries."
             )
         return recipe_from(document, where, overrides=changes, encoder=encoder), tables
     if data is not None:
         raise UsageError(
-            "--data replaces a recipe's training data; here the first argument already is the data"
+            "--data replaces the training data of a recipe, but the first argument is a table "
+            "already. Leave --data out."
         )
     table = own(os.fspath(source) if isinstance(source, str | os.PathLike) else source)
     document = recipe_for_table(table)
@@ -364,14 +370,14 @@ def _changes(overrides: Overrides) -> dict[str, Any]:
 
 
 def _check_output(output: object) -> None:
-    """Refuse a folder that weights cannot be written to: safetensors takes names in UTF-8 alone."""
+    """Refuse a folder that weights cannot be written to: safetensors takes only names in UTF-8."""
     require_path(output, "output", optional=True)
     if output is not None and has_half_character(str(output)):
-        raise UsageError(f"output {quoted(str(output))} is not UTF-8; name the folder in UTF-8")
+        raise UsageError(f"output {quoted(str(output))} is not UTF-8. Choose a folder name in UTF-8.")
 
 
 def _check_places(model: object, device: object, precision: object, data_dir: object) -> None:
-    """What many verbs take: a model by name or loaded, if any; where to compute, where the corpora lie."""
+    """Check the arguments that many verbs share: the model, the device and precision, and the data folder."""
     if not isinstance(model, Answering):
         require_path(model, "model", optional=model is None)
     require_device(device)
@@ -380,7 +386,7 @@ def _check_places(model: object, device: object, precision: object, data_dir: ob
 
 
 def is_recipe(name: str) -> bool:
-    """Whether a name is a recipe file or a shipped recipe rather than a table."""
+    """Whether a name is a recipe file or a shipped recipe, and not a table."""
     return (
         name.endswith(".toml")
         or name in shipped_recipes()
@@ -419,13 +425,15 @@ def update(
     tell: Callable[[str], None] = lambda line: None,
     emit: Callable[[FitEvent], None] = lambda event: None,
 ) -> UpdateReport:
-    """Add a task to a model whose labels are texts, or a relation to one whose head reads descriptions.
+    """Add a task to a model with label texts, or a relation to a model whose head reads descriptions.
 
-    A task has `data`, labelled texts; it may say its `labels` (name → the ways it is said) and the column of
-    the `text`. A relation is said by `describe`, what it asks in words, and its `scale` ("0..4"); it may have
-    `data`, rated pairs in the columns `text_a` and `text_b`. `mode` is zero (nothing is trained), hot (on the
-    data and a share `rehearse` of the old rows) or cold (everything again). `overrides` are keys of the last
-    stage: {"epochs": 3, "freeze": ["encoder"]}. `resume` goes on with an update that was stopped.
+    A task has labelled texts in `data`. It may give its `labels` (name → label texts) and the column of the
+    `text`. A relation is given by `describe`, its question in words, and by its `scale` ("0..4"). It may have
+    rated pairs in `data`, in the columns `text_a` and `text_b`.
+
+    `mode` is zero (no training), hot (train on the data and a share `rehearse` of the old rows) or cold
+    (train on everything from the beginning). `overrides` are keys of the last stage: {"epochs": 3, "freeze":
+    ["encoder"]}. `resume` continues an interrupted update.
     """
     _check_places(model, device, precision, data_dir)
     for name, place in (("model", model), ("output", output)):

@@ -1,4 +1,6 @@
-"""What a Python caller hands over, checked before anything is made of it; a wrong type is a UsageError."""
+"""Checks of what a Python caller passes, made before anything is built from it. A wrong type is a
+UsageError.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from likewise.wording import has_half_character, quoted
 
 
 def require_text(value: object, what: str, *, optional: bool = True) -> None:
-    """Refuse what is no text; `what` names the argument. An empty one is refused where it is read."""
+    """Refuse a value that is not a text. `what` names the argument. Empty texts are refused where they are
+    read.
+    """
     if value is None and optional:
         return
     if not isinstance(value, str) or has_half_character(value):
@@ -21,7 +25,7 @@ def require_text(value: object, what: str, *, optional: bool = True) -> None:
 
 
 def require_path(value: object, what: str, *, optional: bool = False) -> None:
-    """Refuse what cannot lead to a file or folder: other types, an empty or an endless name, a NUL in it."""
+    """Refuse a value that cannot be a path: another type, an empty or overlong name, or a name with a NUL."""
     if value is None and optional:
         return
     path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
@@ -30,7 +34,7 @@ def require_path(value: object, what: str, *, optional: bool = False) -> None:
 
 
 def whole_number(variable: str, *, least: int) -> int:
-    """The whole number that an environment variable says; a UsageError that names it if it says none."""
+    """The whole number in an environment variable. A UsageError names the variable if it holds none."""
     said = os.environ.get(variable)
     try:
         found = int(said or "")
@@ -38,43 +42,43 @@ def whole_number(variable: str, *, least: int) -> int:
         found = least - 1
     if found < least:
         shown = "not set" if said is None else quoted(said)
-        raise UsageError(f"{variable} is {shown}, expected a whole number from {least} on")
+        raise UsageError(f"{variable} is {shown}, but it must be a whole number of at least {least}.")
     return found
 
 
 def require_flag(value: object, what: str) -> None:
-    """Refuse what is not True or False: a text "no" would mean yes."""
+    """Refuse a value that is neither True nor False, because a text such as "no" would count as true."""
     if not isinstance(value, int) or value not in (0, 1):
         raise _wrong(value, what, "True or False")
 
 
 def require_number(value: object, what: str, *, low: float, high: float) -> None:
-    """Refuse what is no number from low to high."""
+    """Refuse a value that is not a number from low to high."""
     number = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
     if not number or not low <= value <= high:  # type: ignore[operator]
         raise _wrong(value, what, f"a number from {low:g} to {high:g}")
 
 
 def require_count(value: object, what: str, *, most: int) -> None:
-    """Refuse what is no whole number from 1 to `most`."""
+    """Refuse a value that is not a whole number from 1 to `most`."""
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
         raise _wrong(value, what, f"a whole number from 1 to {most}")
 
 
 def require_seed(value: object, what: str = "seed") -> None:
-    """Refuse what numpy and torch do not both take as a seed."""
+    """Refuse a seed that numpy or torch does not accept."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**32:
         raise _wrong(value, what, "a whole number from 0 to 4294967295")
 
 
 def require_function(value: object, what: str, *, optional: bool = True) -> None:
-    """Refuse what cannot be called."""
+    """Refuse a value that cannot be called."""
     if not callable(value) and not (optional and value is None):
         raise _wrong(value, what, "a function")
 
 
 def require_mapping(value: object, what: str, *, optional: bool = True) -> None:
-    """Refuse what is no mapping from names."""
+    """Refuse a value that is not a mapping from names."""
     if value is None and optional:
         return
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
@@ -82,7 +86,7 @@ def require_mapping(value: object, what: str, *, optional: bool = True) -> None:
 
 
 def listed_names(value: Any, what: str) -> list[str]:
-    """One name or several as a list; none of None."""
+    """One name or several names as a list. None gives an empty list."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -97,7 +101,7 @@ def listed_names(value: Any, what: str) -> list[str]:
 
 
 def listed_texts(value: Any, what: str) -> list[str]:
-    """One text or several as a list; what is in it is checked where it is read."""
+    """One text or several texts as a list. The texts are checked where they are read."""
     if isinstance(value, str):
         return [value]
     plain = isinstance(value, Iterable) and not isinstance(value, Mapping | bytes)
@@ -107,7 +111,7 @@ def listed_texts(value: Any, what: str) -> list[str]:
 
 
 def require_device(value: object) -> None:
-    """Refuse what is no name of a device; a torch.device is one."""
+    """Refuse a value that does not name a device. A torch.device is accepted."""
     known = isinstance(value, str) or type(value).__name__ == "device"
     whole = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1024
     if value is not None and not known and not whole:
@@ -115,4 +119,6 @@ def require_device(value: object) -> None:
 
 
 def _wrong(value: object, what: str, expected: str) -> UsageError:
-    return UsageError(f"{what} is {quoted(value, most=80)} ({type(value).__name__}), expected {expected}")
+    return UsageError(
+        f"{what} is {quoted(value, most=80)} ({type(value).__name__}), but it must be {expected}."
+    )

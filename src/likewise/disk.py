@@ -1,14 +1,16 @@
-"""The one module that writes to disk: files and folders are whole or not there, and they last.
+"""The one module that writes to disk. A file or folder is either complete or absent, and it survives a power
+cut.
 
-Whatever is written lies first in a place of its own beside its target:
+Everything is written first to a place of its own beside its target:
 
-    .likewise-7c1f09aa52d0b3e4/     a folder with a name that nobody else uses, locked while its owner lives
+    .likewise-7c1f09aa52d0b3e4/     a folder with a unique name, locked while the process that made it lives
       whole                         the file or folder that is being written
-      replaced, name                the old folder and its name, where two cannot be exchanged in one step
-      keep                          the old folder holds files of somebody else and could not be given back
+      replaced, name                the old folder and its name, if the system cannot exchange two in one step
+      keep                          the old folder holds files of somebody else and could not be put back
 
-When it is complete, it is synced and takes its name in one step, and the folder that holds it is synced. A
-place whose owner was killed is not locked any more; the next write into the same folder removes it.
+When the new file or folder is complete, it is synced and takes its name in one step, and the folder around it
+is synced. If the process is killed, its place is no longer locked, and the next write into the same folder
+removes it.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ class UnwritableError(DataError):
 
 
 class BusyError(UsageError):
-    """Another process is at work on the same files."""
+    """Another process is working on the same files."""
 
 
 # Files.
@@ -59,17 +61,19 @@ class BusyError(UsageError):
 
 @contextmanager
 def open_aside(path: str | Path, *, replace: bool = True, ours: bool = False) -> Iterator[BinaryIO]:
-    """A file to write to that takes its name when the block ends well and vanishes when it does not.
+    """Open a file for writing that takes its name when the block succeeds and vanishes when it fails.
 
-    Missing folders are made. Without `replace` a file that appears under the name in the meantime is kept. A
-    name that is a device or a pipe (/dev/stdout) is written to directly. A file that this command reads is
-    refused, unless it is `ours`, as in a cache.
+    Missing folders are made. Without `replace`, a file that appears under the name in the meantime is kept. A
+    device or pipe (/dev/stdout) is written to directly. A file that this command reads is refused, unless it
+    is `ours`, as in a cache.
     """
     target = _real(path)
     if not ours:
         _refuse_input(target, path)
     if os.path.isdir(target):  # which, unlike Path.is_dir, also answers for names that cannot be
-        raise DataError([Problem(str(path), "is a folder, expected the name of a file", "name a file in it")])
+        raise DataError(
+            [Problem(str(path), "this is a folder, but the name of a file is expected", "name a file in it")]
+        )
     if os.path.exists(target) and not os.path.isfile(target):
         with saying_why(path), _open_device(target) as device:
             yield device
@@ -80,7 +84,9 @@ def open_aside(path: str | Path, *, replace: bool = True, ours: bool = False) ->
 
 
 def _open_device(path: Path) -> BinaryIO:
-    """A device or pipe to write to; one that nobody reads is refused, since it would wait for ever."""
+    """Open a device or pipe for writing. One that nobody reads is refused, since writing would wait for
+    ever.
+    """
     handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
     os.set_blocking(handle, True)
     return os.fdopen(handle, "wb")
@@ -90,9 +96,9 @@ def _open_device(path: Path) -> BinaryIO:
 def path_aside(
     path: str | Path, suffix: str = "", *, replace: bool = True, ours: bool = False
 ) -> Iterator[Path]:
-    """A path that ends in `suffix`, for whoever writes files by name.
+    """A path that ends in `suffix`, for code that writes files by name.
 
-    The file takes the name `path` when the block ends well and vanishes when it does not. Without `replace` a
+    The file takes the name `path` when the block succeeds and vanishes when it fails. Without `replace`, a
     file that appears under the name in the meantime is kept. A file that this command reads is refused,
     unless it is `ours`, as in a cache.
     """
@@ -113,7 +119,7 @@ def path_aside(
 
 
 def _name(whole: Path, target: Path, *, replace: bool) -> None:
-    """Give a file its name; without `replace` only if nobody has it."""
+    """Give a file its name. Without `replace`, do so only if the name is free."""
     if replace:
         whole.replace(target)
         return
@@ -123,23 +129,23 @@ def _name(whole: Path, target: Path, *, replace: bool) -> None:
         # Some file systems have no hard links: there the name is looked at just before it is taken.
         if os.path.lexists(target):
             found = f"{target} appeared while it was being written"
-            raise UsageError(f"{found}; choose another name or pass --overwrite") from None
+            raise UsageError(f"{found}. Choose another name, or replace it with --overwrite.") from None
         whole.replace(target)
 
 
 def write_text_aside(path: str | Path, text: str, *, replace: bool = True, ours: bool = False) -> None:
-    """Write a UTF-8 text file that is either whole or not there."""
+    """Write a UTF-8 text file that is either complete or absent."""
     with open_aside(path, replace=replace, ours=ours) as handle:
         handle.write(text.encode("utf-8"))
 
 
 def write_json_aside(path: str | Path, value: object, *, replace: bool = True, ours: bool = False) -> None:
-    """Write a JSON file that is either whole or not there; NaN and infinities become null."""
+    """Write a JSON file that is either complete or absent. NaN and infinities become null."""
     write_text_aside(path, to_json(value, indent=2) + "\n", replace=replace, ours=ours)
 
 
 def to_json(value: object, *, indent: int | None = None) -> str:
-    """JSON of plain values, dataclasses, paths, numpy numbers and arrays; NaN and infinities become null."""
+    """JSON of plain values, dataclasses, paths, numpy numbers and arrays. NaN and infinities become null."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=_plain)
     except ValueError:
@@ -158,11 +164,11 @@ MayGo = Callable[[Path], bool]
 
 @contextmanager
 def folder_aside(path: str | Path, *, replace: MayGo | None = None) -> Iterator[Path]:
-    """An empty folder to fill that takes its name when the block ends well and vanishes when it does not.
+    """An empty folder to fill. It takes its name when the block succeeds and vanishes when it fails.
 
-    With `replace` a folder of that name is exchanged for the new one in one step, and removed if `replace`
-    then says that it may go; otherwise it gets its name back, so that a file that somebody put into it at
-    the last moment is not lost.
+    With `replace`, an existing folder is exchanged for the new one in one step. It is then removed if
+    `replace` says that it may go. Otherwise it gets its name back, so that a file that somebody adds at the
+    last moment is not lost.
     """
     target = _real(path)
     _refuse_input(target, path, inside=True)
@@ -179,16 +185,16 @@ def folder_aside(path: str | Path, *, replace: MayGo | None = None) -> Iterator[
                 _exchange(whole, target, place)
                 _give_back_unless(replace, whole, target, place)
             elif target.exists():
-                raise UsageError(f"{path} was made by somebody else in the meantime; choose another --output")
+                raise UsageError(f"{path} appeared while it was being written. Choose another --output.")
             else:
                 whole.rename(target)
             sync_folder(target.parent)
 
 
 def remove_folder(path: str | Path, *, may_go: MayGo = lambda folder: True) -> bool:
-    """Remove a folder, at no moment leaving a part of it under its name; whether it is gone.
+    """Remove a folder, and return whether it is gone. At no moment is a part of it left under its name.
 
-    One that may not go, asked at the last moment, stays as it is.
+    A folder that `may_go` refuses at the last moment stays as it is.
     """
     target = _real(path)
     if not os.path.isdir(target):
@@ -206,7 +212,7 @@ def remove_folder(path: str | Path, *, may_go: MayGo = lambda folder: True) -> b
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file of ours, for good."""
+    """Remove a file of ours, so that the removal survives a power cut."""
     _refuse_input(_real(path), path)
     with saying_why(path):
         path.unlink(missing_ok=True)
@@ -215,14 +221,14 @@ def remove_file(path: Path) -> None:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A folder for what nobody will look for; one whose owner was killed is removed by the next."""
+    """A temporary folder. If its process is killed, the next process removes it."""
     target = Path(tempfile.gettempdir()) / "scratch"
     with _place_beside(target, target.parent) as place:
         yield place
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it, so that they last."""
+    """Make a folder and its missing parents, so that they survive a power cut."""
     if os.path.isdir(path):
         return
     make_folder(path.parent)
@@ -234,7 +240,7 @@ def make_folder(path: Path) -> None:
 
 
 def sync_file(path: Path, mode: int | None = None) -> None:
-    """Make what a file holds survive a power cut; its permissions become the usual ones, or `mode`."""
+    """Sync a file, so that it survives a power cut. Its permissions become the usual ones, or `mode`."""
     handle = os.open(path, os.O_RDONLY)
     try:
         # Some libraries write files that only their owner may read.
@@ -245,7 +251,7 @@ def sync_file(path: Path, mode: int | None = None) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """See to it that the names in a folder survive a power cut, where the file system can promise that."""
+    """Sync the names in a folder, so that they survive a power cut, if the file system can do so."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -270,7 +276,9 @@ def sync_tree(folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path, busy: str) -> Iterator[None]:
-    """Hold the lock of a file that is there for nothing else; if another process has it, `busy` is said."""
+    """Hold the lock of a file that serves as a lock only. If another process has it, raise the error
+    `busy`.
+    """
     with saying_why(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     try:
@@ -283,7 +291,9 @@ def locked(path: Path, busy: str) -> Iterator[None]:
 
 @contextmanager
 def own_turn(path: Path, busy: str = "") -> Iterator[None]:
-    """Hold a lock by name that others wait for, or are told `busy`; its file is gone when nobody holds it."""
+    """Hold a lock by name. Others wait for it, or get the error `busy`. Its file is removed when nobody
+    holds it.
+    """
     with saying_why(path):
         make_folder(path.parent)
         handle = _open_turn(path, busy)
@@ -296,7 +306,7 @@ def own_turn(path: Path, busy: str = "") -> Iterator[None]:
 
 
 def drop_turn(path: Path) -> None:
-    """Remove the file of a turn whose holder was killed; one that somebody holds stays."""
+    """Remove the lock file of a process that was killed. A lock that somebody holds stays."""
     if os.path.isfile(path):
         with suppress(BusyError, UnwritableError), own_turn(path, "held"):
             pass
@@ -315,7 +325,7 @@ def _open_turn(path: Path, busy: str) -> int:
 
 
 def _lock(handle: int, *, wait: bool = False) -> bool:
-    """Whether the lock of an open file or folder could be had; it goes with the process at the latest."""
+    """Whether the lock of an open file or folder could be taken. It is released when the process ends."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -328,9 +338,10 @@ def _lock(handle: int, *, wait: bool = False) -> bool:
 
 @contextmanager
 def saying_why(path: str | Path, *, of_others: bool = False) -> Iterator[None]:
-    """Turn what the operating system says while `path` is written into a message about it.
+    """Turn an error of the operating system while `path` is written into a message about that path.
 
-    With `of_others` the block is somebody else's: only what is surely about writing is taken for that.
+    With `of_others` the block is code of somebody else, and only errors that are certainly about writing are
+    turned.
     """
     try:
         yield
@@ -344,7 +355,7 @@ def saying_why(path: str | Path, *, of_others: bool = False) -> Iterator[None]:
 
 
 def _system_error(error: Exception) -> OSError | None:
-    """What the operating system said, also where a library hides it in the text of an error of its own."""
+    """The error of the operating system, even if a library hides it in the text of its own error."""
     if isinstance(error, OSError) and error.errno is not None:
         return error
     hidden = _HIDDEN.search(str(error))
@@ -353,7 +364,7 @@ def _system_error(error: Exception) -> OSError | None:
 
 def unwritable(path: str | Path, error: OSError) -> Problem:
     """The problem of a path that cannot be written."""
-    found = f"cannot be written ({error.strerror or error})"
+    found = f"this cannot be written ({error.strerror or error})"
     return Problem(str(path), found, "check the folder, its permissions and the space left")
 
 
@@ -362,7 +373,7 @@ def unwritable(path: str | Path, error: OSError) -> Problem:
 
 @contextmanager
 def _place_beside(target: Path, said: str | Path) -> Iterator[Path]:
-    """A locked folder of our own beside a target, gone when the block ends; errors name `said`."""
+    """A locked folder of our own beside a target. It is removed when the block ends. Errors name `said`."""
     with saying_why(said):
         make_folder(target.parent)
         sweep(target.parent)
@@ -382,7 +393,10 @@ def _remove_place(place: Path) -> None:
         _put_back(place)
     if _waits_for_its_name(place):
         _log.warning(
-            "%s could not be put back; it is kept in %s, and the next command that writes here puts it back",
+            (
+                "%s could not be put back. It is kept in %s, and the next command that writes to this "
+                "folder puts it back."
+            ),
             place.parent / (place / _NAME).read_text(encoding="utf8"),
             place / _REPLACED,
         )
@@ -409,7 +423,7 @@ def _locked_place(parent: Path) -> tuple[Path, int]:
 
 
 def sweep(parent: Path) -> None:
-    """Remove what writers left in a folder that were killed; a folder is looked through once by a process."""
+    """Remove what killed processes left in a folder. Each process looks through a folder once."""
     _swept(str(parent), os.getpid())
 
 
@@ -433,7 +447,7 @@ def _remove_dead(place: Path) -> None:
 
 
 def _exchange(whole: Path, target: Path, place: Path) -> None:
-    """Let two folders change places: in one step where the system can, else by way of the place."""
+    """Exchange two folders: in one step if the system can, or else through the place."""
     if _exchanged_at_once(whole, target):
         return
     name = place / _NAME
@@ -449,7 +463,7 @@ def _exchange(whole: Path, target: Path, place: Path) -> None:
 
 
 def _give_back_unless(may_go: MayGo, whole: Path, target: Path, place: Path) -> None:
-    """Undo an exchange if the old folder turns out to hold what may not go."""
+    """Undo an exchange if the old folder turns out to hold something that must not be removed."""
     old = whole if whole.exists() else place / _REPLACED
     if may_go(old):
         return
@@ -462,15 +476,15 @@ def _give_back_unless(may_go: MayGo, whole: Path, target: Path, place: Path) -> 
             target.rename(whole)
             _put_back(place)
     except BaseException:
-        _log.warning("%s held other files in the meantime; they are kept in %s", target, old)
+        _log.warning("other files were added to %s in the meantime. They are kept in %s.", target, old)
         raise
     (place / _KEEP).unlink()
-    found = f"{target} holds other files in the meantime, so it is not replaced"
-    raise UsageError(f"{found}; move them away, or choose another --output")
+    found = f"other files were added to {target} in the meantime, so it was not replaced"
+    raise UsageError(f"{found}. Move them away, or choose another --output.")
 
 
 def _put_back(place: Path) -> None:
-    """Give a folder its name back that was about to be replaced or removed when the writer was stopped."""
+    """Give an old folder its name back, if the process stopped before replacing or removing it."""
     if _waits_for_its_name(place):
         (place / _REPLACED).rename(place.parent / (place / _NAME).read_text(encoding="utf8"))
 
@@ -505,14 +519,16 @@ def _exchanged_at_once(one: Path, other: Path) -> bool:
 
 
 def _refuse_input(target: Path, said: str | Path, *, inside: bool = False) -> None:
-    """Stop before anything is written over what the command reads, by whatever name it was found."""
+    """Refuse to overwrite a file that the command reads, by whatever name it was found."""
     found = find_input(target, inside=inside)
     if found is not None:
-        raise UsageError(f"{said} would change {found}, which is read: choose another name for the output")
+        raise UsageError(
+            f"writing {said} would change {found}, which is an input. Choose another name for the output."
+        )
 
 
 def _real(path: str | Path) -> Path:
-    """Where a path leads: a link is written through, not replaced."""
+    """The path behind all links. A link is written through, not replaced."""
     return Path(os.path.realpath(path))
 
 

@@ -1,4 +1,6 @@
-"""TOML files that people write: recipes, experiments, suites. Read, checked, every problem named at once."""
+"""TOML files that people write: recipes, experiments and suites. All problems of a file are reported at
+once.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ MAX_DEPTH, _MOST_STEPS = 32, 200
 _LONGEST_NAME, _SHORT_NAME = 200, 100
 _FILE_NAME = re.compile(r"\w(?:[\w .+,()=-]*[\w+)=-])?")
 _MOST_PROBLEMS = 50
-_DEEP = f"is nested more than {MAX_DEPTH} levels deep"
+_DEEP = f"this is nested more than {MAX_DEPTH} levels deep"
 # One step of a dotted name, as TOML's keys have it.
 _DOTTED = re.compile(r"""(?<![\w"'-])[\w"'-]++[ \t]*+\.[ \t]*+""")
 _STEP = re.compile(r""" "[^"]*" | '[^']*' | [^."']+ """, re.VERBOSE)
@@ -35,26 +37,29 @@ _TYPES = ("bool", "str", "list[str]", "tuple[str, ...]", "tuple[str, str]")
 
 
 def _check_line(name: str) -> str:
-    """A name that stands in a table or a message: one line without control characters."""
+    """A name for tables and messages: one line without control characters."""
     if any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in name):
-        raise ValueError("a name holds no line break or other control character; write it in one line")
+        raise ValueError(
+            "a name must not hold a line break or another control character. Write it in one line"
+        )
     if len(name) > _LONGEST_NAME:
-        raise ValueError(f"a name has at most {_LONGEST_NAME} characters; shorten it")
+        raise ValueError(f"a name may have at most {_LONGEST_NAME} characters. Shorten it")
     return name
 
 
 def _check_file_name(name: str) -> str:
-    """A name that files are called by: it is a name, and never leads anywhere."""
+    """A name that files are named after. It never leads to another folder."""
     if not _FILE_NAME.fullmatch(name) or len(name.encode("utf8", "replace")) > _LONGEST_NAME:
         raise ValueError(
-            "files are called by this name: it begins with a letter or digit, goes on with letters, digits, "
-            f"blanks and . _ - + , ( ) =, and has at most {_LONGEST_NAME} bytes"
+            "files are named after this name, so it must begin with a letter or digit, contain "
+            f"only letters, digits, blanks and . _ - + , ( ) =, and have at most {_LONGEST_NAME} "
+            "bytes"
         )
     return name
 
 
 def to_file_name(text: str, fallback: str) -> str:
-    """A text as a name that files may be called by; what cannot stand in one becomes a hyphen."""
+    """A text as part of a file name. Characters that cannot stand in one become hyphens."""
     kept = re.sub(r"[^\w .+,()=-]+", "-", text).strip(" .-+,=()")
     kept = kept.encode("utf8", "ignore")[:_SHORT_NAME].decode("utf8", "ignore").strip(" .-")
     return kept if _FILE_NAME.fullmatch(kept) else fallback
@@ -68,7 +73,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """The content of a TOML file; `what` names its kind in an error."""
+    """The content of a TOML file. `what` names the kind of file in an error."""
     try:
         refuse_endless(path)
         note_input(path)
@@ -77,13 +82,15 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     except FormatError as error:
         raise RecipeError(error.problems) from None
     except FileNotFoundError:
-        raise RecipeError([Problem(str(path), f"no such {what} file", "check the path")]) from None
+        raise RecipeError([Problem(str(path), f"there is no such {what} file", "check the path")]) from None
     except OSError as error:
         raise RecipeError(os_message(error)) from None
     except ValueError as error:  # a NUL in the name
-        raise RecipeError([Problem(str(path), f"is no file name ({error})", "check the path")]) from None
+        raise RecipeError(
+            [Problem(str(path), f"this cannot be the name of a file ({error})", "check the path")]
+        ) from None
     if len(content) > MAX_BYTES:
-        found = f"has more than {MAX_BYTES // 2**20} MB, which no {what} file has"
+        found = f"the file is larger than {MAX_BYTES // 2**20} MB, and no {what} file is that large"
         raise RecipeError([Problem(str(path), found, "name another file")])
     return parse_toml(content, str(path))
 
@@ -95,16 +102,16 @@ def parse_toml(content: bytes, where: str) -> dict[str, Any]:
         _refuse_long_names(text)
         return tomllib.loads(text)
     except RecursionError:
-        raise RecipeError([Problem(where, _DEEP, "write it flat")]) from None
+        raise RecipeError([Problem(where, _DEEP, "use fewer levels")]) from None
     except ValueError as error:  # not TOML, not UTF-8, or a number of thousands of digits
         reason = clipped(str(error))
         raise RecipeError(
-            [Problem(where, f"is not valid TOML ({reason})", "fix the line it names")]
+            [Problem(where, f"this is not valid TOML ({reason})", "correct the line that the message names")]
         ) from None
 
 
 def _refuse_long_names(text: str) -> None:
-    """Stop at names of very many steps, a.b.c.d…: the parser's time grows with the square of them."""
+    """Refuse names of very many steps, a.b.c.d…, because the parser's time grows with the square of them."""
     steps = end = 0
     for found in _DOTTED.finditer(text):
         steps = steps + 1 if found.start() == end else 1
@@ -114,7 +121,7 @@ def _refuse_long_names(text: str) -> None:
 
 
 def parse_toml_value(text: str) -> Any:
-    """A value as TOML writes it (3e-5, true, ["a", "b"]); a text that is no TOML is itself."""
+    """A value in TOML's notation (3e-5, true, ["a", "b"]). A text that is not TOML stands for itself."""
     try:
         document = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
@@ -123,7 +130,7 @@ def parse_toml_value(text: str) -> Any:
 
 
 def split_path(path: str) -> list[str]:
-    """The steps of a dotted path; a name that holds a dot stands in quotes: relation."avg.score".hi."""
+    """The steps of a dotted path. A name that contains a dot stands in quotes: relation."avg.score".hi."""
     steps = [step[1:-1] if step[:1] in ("'", '"') else step for step in _STEP.findall(path)]
     if not steps or ".".join(_STEP.findall(path)) != path:
         return path.split(".")
@@ -131,7 +138,7 @@ def split_path(path: str) -> list[str]:
 
 
 def validate(model: type[_Model], data: Any, where: str) -> _Model:
-    """Data as the model has it; every problem with its path in one form, zero-based: `stage.0.data`."""
+    """Check data against a model. Each problem names its path, counted from zero: `stage.0.data`."""
     if odd := list(islice(_odd_values(data, where), _MOST_PROBLEMS)):
         raise RecipeError(odd)
     try:
@@ -140,23 +147,27 @@ def validate(model: type[_Model], data: Any, where: str) -> _Model:
         entries = _told(error)
         problems = [_problem(entry, where, model, data) for entry in entries[:_MOST_PROBLEMS]]
         if len(entries) > _MOST_PROBLEMS:
-            problems.append(Problem(where, f"{len(entries) - _MOST_PROBLEMS:,} more problems like these"))
+            problems.append(
+                Problem(where, f"there are {len(entries) - _MOST_PROBLEMS:,} more problems like these")
+            )
         raise RecipeError(problems) from None
 
 
 def _odd_values(data: Any, where: str) -> Iterator[Problem]:
-    """What TOML or Python can say and no file of ours means: dates, immense numbers, endless nesting."""
+    """Values that TOML or Python can express and no file of ours uses: dates, huge numbers, endless
+    nesting.
+    """
     places: list[tuple[str, Any, int]] = [("", data, 0)]
     while places:
         path, value, depth = places.pop()
         place = f"{where}: {path}" if path else where
         if depth > MAX_DEPTH:
-            yield Problem(place, _DEEP, "write it flat")
+            yield Problem(place, _DEEP, "use fewer levels")
             return
         if isinstance(value, dict):
             for key, entry in reversed(value.items()):
                 if not isinstance(key, str) or "\0" in key or has_half_character(key):
-                    yield Problem(place, f"{quoted(key)} is no name for a key", "write plain text")
+                    yield Problem(place, f"{quoted(key)} cannot be a key", "write the key as plain text")
                     return
                 places.append((f"{path}.{clipped(key)}".lstrip("."), entry, depth + 1))
         elif isinstance(value, list | tuple):
@@ -165,13 +176,13 @@ def _odd_values(data: Any, where: str) -> Iterator[Problem]:
         elif isinstance(value, str) and has_half_character(value):
             yield Problem(place, f"{quoted(value, most=60)} is not UTF-8", "write it as UTF-8")
         elif isinstance(value, date | time):
-            yield Problem(place, f"{value.isoformat()} is a date or a time", "write it in quotes")
+            yield Problem(place, f"{value.isoformat()} is a date or a time", "put it in quotes")
         elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-            yield Problem(place, "is a number of more than 64 bits", "write a smaller one")
+            yield Problem(place, "the number has more than 64 bits", "write a smaller number")
 
 
 def _told(error: ValidationError) -> list[Any]:
-    """The errors that help: a list whose entries are faulty is not also too short."""
+    """The errors that help. A list with faulty entries is not also reported as too short."""
     entries = error.errors()
     places = [entry["loc"] for entry in entries]
     return [
@@ -189,7 +200,7 @@ def _problem(entry: Any, where: str, model: type[BaseModel], data: Any) -> Probl
     path = [part for part in entry["loc"] if part not in _TYPES]
     place = f"{where}: {'.'.join(map(str, path))}" if path else where
     if entry["type"] == "extra_forbidden":
-        return Problem(place, "is not a known key", _nearest(path, model, data))
+        return Problem(place, "this is not a known key", _nearest(path, model, data))
     message = entry["msg"].removeprefix("Value error, ")
     found = entry.get("input")
     shown = f" (found {quoted(found)})" if isinstance(found, str | int | float | bool) else ""
@@ -199,11 +210,11 @@ def _problem(entry: Any, where: str, model: type[BaseModel], data: Any) -> Probl
 def _nearest(way: list[Any], model: type[BaseModel], data: Any) -> str:
     known = list(_part_at(way[:-1], model, data).model_fields)
     close = difflib.get_close_matches(str(way[-1]), known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
+    return f"did you mean {close[0]!r}?" if close else f"the known keys are {', '.join(known)}"
 
 
 def _part_at(way: list[Any], model: type[BaseModel], data: Any) -> type[BaseModel]:
-    """The model that describes the table a path leads to; tables of several shapes say themselves which."""
+    """The model of the table at a path. A table with several shapes says itself which one it has."""
     for step in way:
         field = model.model_fields.get(str(step))
         inner = _model_in(field.annotation) if field is not None else None

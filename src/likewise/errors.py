@@ -1,4 +1,4 @@
-"""Every exception Likewise raises on purpose.
+"""All exceptions that Likewise raises on purpose.
 
     LikewiseError                 the user can act on it; the CLI prints it without a traceback
     ├── DataError                 a file or table does not hold what was expected (exit 1)
@@ -6,12 +6,12 @@
     │   └── ValueRangeError       a value lies outside its relation's range
     ├── RecipeError               a recipe or an override is wrong (exit 2)
     ├── ModelError                a model folder is absent, damaged or of another kind (exit 1)
-    ├── EvaluationError           a number was asked for that has no meaning (exit 1)
+    ├── EvaluationError           the requested number is not defined (exit 1)
     ├── LeakageError              training and evaluation data overlap above the limit (exit 1)
     ├── UsageError                the call itself is wrong (exit 2)
-    │   └── UnknownNameError      a name is not among those there are; also a KeyError
+    │   └── UnknownNameError      a name is not one of the known names; also a KeyError
     ├── MissingExtraError         an optional dependency is not installed (exit 2)
-    └── Interrupted               somebody pressed Ctrl-C; nothing is wrong (exit 130)
+    └── Interrupted               the user pressed Ctrl-C; nothing is wrong (exit 130)
 
 A message says what was found, what was expected and what to do about it.
 """
@@ -21,18 +21,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from likewise.wording import in_one_line
+from likewise.wording import ended, in_one_line, sentence
 
 
 class LikewiseError(Exception):
-    """Base of all errors that a user can act on."""
+    """Base class of all errors that a user can act on."""
 
     exit_code: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with one place: `source` is "pairs.csv:812" or "stage.0.learning_rate"."""
+    """One problem at one place. `source` is the place: "pairs.csv:812" or "stage.0.learning_rate".
+
+    As a text, the problem is the place, the message and the remedy, each part ending as a sentence.
+    """
 
     source: str
     message: str
@@ -40,11 +43,11 @@ class Problem:
 
     def __str__(self) -> str:
         text = f"{in_one_line(self.source)}: {self.message}"
-        return f"{text}; {self.remedy}" if self.remedy else text
+        return f"{ended(text)} {sentence(self.remedy)}" if self.remedy else text
 
 
 class ProblemsError(LikewiseError):
-    """An error that carries one or more located problems, all reported at once."""
+    """An error with one or more located problems, all reported at once."""
 
     def __init__(self, problems: Sequence[Problem] | str) -> None:
         self.problems: tuple[Problem, ...] = () if isinstance(problems, str) else tuple(problems)
@@ -70,14 +73,14 @@ class RecipeError(ProblemsError):
 
 
 class ModelError(LikewiseError):
-    """A model folder is absent, damaged or of another kind; said in one line."""
+    """A model folder is absent, damaged or of another kind. The message is one line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(in_one_line(message))
 
 
 class EvaluationError(LikewiseError):
-    """A number was asked for that has no meaning, such as a correlation of constant predictions."""
+    """The requested number is not defined, such as a correlation of constant predictions."""
 
 
 class LeakageError(LikewiseError):
@@ -91,7 +94,7 @@ class UsageError(LikewiseError):
 
 
 class UnknownNameError(UsageError, KeyError):
-    """A name is not among those there are; a KeyError too, so that mappings behave like mappings."""
+    """A name is not one of the known names. It is also a KeyError, so that mappings behave as usual."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -103,10 +106,10 @@ class MissingExtraError(LikewiseError):
     exit_code = 2
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is not installed; run: pip install 'likewise[{extra}]'")
+        super().__init__(f"{package} is not installed. Install it with: pip install 'likewise[{extra}]'")
 
 
 class Interrupted(LikewiseError):
-    """Somebody pressed Ctrl-C; the message says what is left and how to go on."""
+    """The user pressed Ctrl-C. The message says what was saved and how to continue."""
 
     exit_code = 130

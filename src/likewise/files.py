@@ -1,4 +1,4 @@
-"""Names that may lead to files: whether one is there, whether it ends, what the system says of it."""
+"""Names that may lead to files: whether a file exists, whether it ends, and what the system says about it."""
 
 from __future__ import annotations
 
@@ -11,37 +11,42 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from likewise.errors import FormatError, Problem, UsageError
+from likewise.wording import sentence
 
 _LONGEST_PATH, _LONGEST_PART = 4096, 255
 # What stands under a name that is no regular file, and what to do instead. A pipe waits for its writer, a
 # device may have no end: neither is opened.
 _SPECIAL = (
-    (stat.S_ISDIR, "is a folder, expected a file", "name a file in it"),
-    (stat.S_ISFIFO, "is a named pipe, which may never end", "save what it gives, and name that file"),
-    (stat.S_ISSOCK, "is a socket, expected a file", "name a file"),
-    (stat.S_ISCHR, "is a device, which may never end", "name a file"),
-    (stat.S_ISBLK, "is a device, expected a file", "name a file"),
+    (stat.S_ISDIR, "this is a folder, but a file is expected", "name a file in it"),
+    (
+        stat.S_ISFIFO,
+        "this is a named pipe, which may never end",
+        "save its output to a file, and name that file",
+    ),
+    (stat.S_ISSOCK, "this is a socket, but a file is expected", "name a file"),
+    (stat.S_ISCHR, "this is a device, which may never end", "name a file"),
+    (stat.S_ISBLK, "this is a device, but a file is expected", "name a file"),
 )
 _SAID = {
-    errno.ENOSPC: ("there is no space left", "free some, or write elsewhere"),
+    errno.ENOSPC: ("there is no space left on the disk", "free some space, or write elsewhere"),
     errno.EDQUOT: ("the quota of this disk is used up", "free some space, or write elsewhere"),
-    errno.ENAMETOOLONG: ("the name is too long for a file", "choose a shorter one"),
+    errno.ENAMETOOLONG: ("the name is too long for a file", "choose a shorter name"),
     errno.ELOOP: ("the name is a link that leads in a circle", "name the file itself"),
-    errno.ENOTDIR: ("a part of the path is a file, expected a folder", "check the path"),
-    errno.EISDIR: ("is a folder, expected a file", "name a file"),
+    errno.ENOTDIR: ("a part of the path is a file, but a folder is expected", "check the path"),
+    errno.EISDIR: ("this is a folder, but a file is expected", "name a file"),
     errno.ENOENT: ("there is no such file or folder", "check the path"),
     errno.EACCES: ("permission denied", "check the permissions"),
     errno.EPERM: ("the system does not permit it", "check the permissions"),
-    errno.EROFS: ("this disk can only be read", "write elsewhere"),
-    errno.EMFILE: ("too many files are open", "close some, or raise the limit (ulimit -n)"),
-    errno.EBADF: ("is closed", "open it for the command"),
+    errno.EROFS: ("this disk is read-only", "write elsewhere"),
+    errno.EMFILE: ("too many files are open", "close some of them, or raise the limit (ulimit -n)"),
+    errno.EBADF: ("it is closed", "open it for the command"),
     errno.EIO: ("the disk or device reports an error", "check the hardware, or use another disk"),
     errno.ENOMEM: ("there is not enough memory", "use smaller inputs or batches"),
 }
 
 
 def may_be_path(name: str) -> bool:
-    """Whether a text can be the path of something: not blank, no NUL, no part longer than systems take."""
+    """Whether a text can be a path: it is not blank, holds no NUL, and has no part that is too long."""
     if not name.strip() or "\0" in name:
         return False
     try:
@@ -52,7 +57,7 @@ def may_be_path(name: str) -> bool:
 
 
 def is_there(name: str | os.PathLike[str]) -> bool:
-    """Whether something stands under a name; under a name that can be none there is nothing."""
+    """Whether anything exists under a name. Nothing exists under a name that cannot be a path."""
     try:
         return Path(name).exists()
     except (OSError, ValueError):
@@ -60,7 +65,7 @@ def is_there(name: str | os.PathLike[str]) -> bool:
 
 
 def refuse_endless(path: str | os.PathLike[str]) -> None:
-    """Stop at a name that leads to anything but a regular file; one that leads nowhere is left to others."""
+    """Refuse a name that leads to anything but a regular file. A name that leads nowhere is accepted here."""
     try:
         mode = Path(path).stat().st_mode
     except (OSError, ValueError):
@@ -75,7 +80,7 @@ STANDARD_INPUT = Path("/dev/stdin")
 
 
 def is_file_on(descriptor: int) -> bool:
-    """Whether an open file is a regular one, rather than a pipe, a terminal, or closed."""
+    """Whether an open file is a regular file, and not a pipe, a terminal or closed."""
     try:
         return stat.S_ISREG(os.fstat(descriptor).st_mode)
     except OSError:
@@ -88,9 +93,9 @@ _inputs: dict[str, tuple[int, int]] | None = None
 
 @contextmanager
 def remembering_inputs() -> Iterator[None]:
-    """Take down every file and model folder that is read inside the block, so that none is written over.
+    """Record every file and model folder that is read inside the block, so that none of them is overwritten.
 
-    A block inside another one adds to what that one remembers.
+    A block inside another one adds to the record of the outer block.
     """
     global _inputs
     before = _inputs
@@ -102,7 +107,7 @@ def remembering_inputs() -> Iterator[None]:
 
 
 def note_input(path: str | os.PathLike[str]) -> None:
-    """A file or model folder of the user's is being read."""
+    """Record that a file or model folder of the user is read."""
     if _inputs is None:
         return
     try:
@@ -115,7 +120,7 @@ def note_input(path: str | os.PathLike[str]) -> None:
 def find_input(target: Path, *, inside: bool = False) -> str | None:
     """The input that writing `target` would change: the same file, or a folder that holds it.
 
-    With `inside` also one that lies in `target`, which is a folder.
+    With `inside`, also an input that lies in `target`, which is a folder.
     """
     if not _inputs:
         return None
@@ -133,23 +138,27 @@ def find_input(target: Path, *, inside: bool = False) -> str | None:
 
 
 def refuse_output_into_input() -> None:
-    """Stop if standard output is a file that the command reads: it would read what it writes, without end."""
+    """Refuse a standard output that is a file the command reads, because the command would read its own
+    output for ever.
+    """
     if not _inputs or not is_file_on(1):
         return
     found = os.fstat(1)
     for path, node in _inputs.items():
         if node == (found.st_dev, found.st_ino):
-            raise UsageError(f"standard output is {path}, which is read: send the answers to another file")
+            raise UsageError(
+                f"standard output is {path}, which is an input. Send the answers to another file."
+            )
 
 
 def file_sha256(path: Path) -> str:
-    """The sha256 of what a file holds now, in hexadecimal digits."""
+    """The sha256 of a file's content, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def os_message(error: OSError) -> str:
-    """What the system refused, on which file and what to do, in one sentence."""
+    """The message about an error of the operating system: which file, what happened, and what to do."""
     said, remedy = _SAID.get(error.errno or 0, ((error.strerror or str(error) or type(error).__name__), ""))
     place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-    return f"{place}{said[:1].lower() + said[1:]}" + (f"; {remedy}" if remedy else "")
+    return f"{place}{said[:1].lower() + said[1:]}" + (f". {sentence(remedy)}" if remedy else "")

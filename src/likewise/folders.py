@@ -1,4 +1,4 @@
-"""What a model folder says of itself: its likewise/model.json, read without loading the model or torch."""
+"""What a model folder says about itself in likewise/model.json, read without loading the model or torch."""
 
 from __future__ import annotations
 
@@ -64,24 +64,25 @@ _RELATION: Rules = {
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """A model.json, refused if it is damaged or of another format."""
+    """Read a model.json. A damaged file, or one of another format, is an error."""
     document = read_json(path, most=MOST_DOCUMENT)
     if not isinstance(document, dict):
-        raise ModelError(f"{path}: expected a table; {DAMAGED}")
+        raise ModelError(f"{path}: this is not a table of keys; {DAMAGED}")
     if document.get("format") != FORMAT:
         found = str(document.get("format"))[:40]
         raise ModelError(
-            f"{path}: format {found!r}, this version reads {FORMAT}; upgrade likewise if it is not damaged"
+            f"{path}: the format is {found!r}, but this version reads format {FORMAT}. Upgrade "
+            "likewise, unless the file is damaged."
         )
     check_keys({key: value for key, value in document.items() if key in _TOP}, _TOP, path)
     relations = [read_relation(entry, path) for entry in document.get("relations", [])]
     if set(document.get("source", {})) != {relation.name for relation in relations}:
-        raise ModelError(f"{path}: its relations and their sources have different names; {DAMAGED}")
+        raise ModelError(f"{path}: its relations and its sources have different names; {DAMAGED}")
     return {key: value for key, value in document.items() if key not in _NOTES or value is not None}
 
 
 def stage_reports(document: Mapping[str, Any], path: Path) -> list[dict[str, Any]]:
-    """What a model.json tells of the stages that it was trained by; refused if a card could not tell it."""
+    """The reports of the stages in a model.json. A report that a model card could not show is an error."""
     reports = list(document.get("stages", ()))
     for place, report in enumerate(reports):
         check_keys(report, _STAGE, path, inside=f"stages.{place}", others=anything)
@@ -91,7 +92,7 @@ def stage_reports(document: Mapping[str, Any], path: Path) -> list[dict[str, Any
 
 
 def read_relation(entry: Any, path: Path) -> Relation:
-    """A relation as a model.json tells it."""
+    """A relation in a model.json."""
     check_keys(entry, _RELATION, path, inside="relation")
     with reading(path):
         steps = (entry["hi"] - entry["lo"]) / entry["step"] if entry["kind"] == "graded" else 0
@@ -104,7 +105,7 @@ def read_relation(entry: Any, path: Path) -> Relation:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Whatever a damaged part of a model.json makes its readers raise becomes one line about that file."""
+    """Turn any error that a damaged model.json causes in its readers into one line about that file."""
     try:
         yield
     except ModelError:
@@ -117,7 +118,7 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def document_of(name: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """A model's model.json; None where an encoder has none."""
+    """The model.json of a model, or None for an encoder without one."""
     own = Path(name) / DOCUMENT  # a model grown on a function has no encoder to resolve
     with reading(own):
         own = own if os.path.lexists(own) else local_folder(name) / DOCUMENT
@@ -125,28 +126,28 @@ def document_of(name: str | os.PathLike[str]) -> dict[str, Any] | None:
         return read_document(own)
     if os.path.lexists(own.parent):
         raise ModelError(
-            f"{own}: is missing, so nobody knows what this model answers; copy the folder again, or remove "
-            f"{own.parent} to use it as a plain encoder"
+            f"{own}: the file is missing, so it is unknown what this model answers. Copy the folder "
+            f"again, or remove {own.parent} to use the model as a raw encoder."
         )
     return None
 
 
 def texts_of_model(name: str | os.PathLike[str]) -> int:
-    """How many texts make a row of a model, 1 or 2; known without loading it."""
+    """How many texts a row of a model has, 1 or 2. The model is not loaded."""
     document = document_of(name)
     return 2 if document is None else texts_of_document(document, Path(name) / DOCUMENT)
 
 
 def texts_of_document(document: Mapping[str, Any], path: Path) -> int:
-    """How many texts make a row of the model that a model.json describes, 1 or 2."""
+    """How many texts a row has, 1 or 2, of the model that a model.json describes."""
     with reading(path):
         texts = texts_of_rows(document)
     if texts not in (1, 2):
-        raise ModelError(f"{path}: says that {texts} texts make a row, expected 1 or 2; {DAMAGED}")
+        raise ModelError(f"{path}: a row has {texts} texts, but 1 or 2 are expected; {DAMAGED}")
     return texts
 
 
 def is_raw(name: str | os.PathLike[str]) -> bool:
-    """Whether a name leads to an encoder that was taught to answer nothing."""
+    """Whether a name leads to a raw encoder, which was trained for no relation."""
     document = document_of(name)
     return document is None or not document.get("relations")

@@ -1,4 +1,4 @@
-"""Heads: pair features B×F → an answer in the form its codec reads.
+"""Heads: layers that turn pair features B×F into an answer, in the form that its codec reads.
 
     name          output                      codec form   parameters
     scalar        ŷ, B                        value        Linear(F→1), or with hidden layers
@@ -7,8 +7,8 @@
     cosine        cos(u, v), B                unit         none; needs pairing ["cosine"]
     contrast      cos(u_i, v_j), B×B          unit         none; in-batch similarities for InfoNCE
 
-`read` turns an output into what the codec decodes. A head may `scale` its features first, so that one
-learning rate suits every encoder, whatever the length of its vectors.
+`read` turns an output into the form that the codec decodes. A head may `scale` its features first, so that
+one learning rate suits every encoder, whatever the length of its vectors.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module] | None] = {
 
 
 class UnitSpread(nn.Module):
-    """B×F → B×F, each part of the features in units of its spread, measured once before training.
+    """Scale features B×F, dividing each part by its spread, which is measured once before training.
 
-    One unit per part, not per column: encoders have dead columns, and a unit of nothing would turn the first
-    movement of such a column into a landslide. Parts weigh the same whatever their width: one cosine is not
-    drowned by hundreds of differences. Over all columns the mean square spread is 1.
+    There is one unit per part, not one per column. Encoders have dead columns, and a unit near zero would
+    make the first change in such a column huge. All parts weigh the same, whatever their width, so one cosine
+    is not drowned out by hundreds of differences. Over all columns the mean square spread is 1.
     """
 
     spread: Tensor
@@ -50,11 +50,11 @@ class UnitSpread(nn.Module):
 
     @property
     def measured(self) -> bool:
-        """Whether `measure` was called, here or before the weights were saved."""
+        """Whether `measure` was called, in this process or before the weights were saved."""
         return bool((self.spread != 1).any())
 
     def measure(self, parts: Sequence[Tensor]) -> None:
-        """Take the spreads from the parts of the features, N×F₁, N×F₂, …"""
+        """Measure the spreads on the parts of the features, N×F₁, N×F₂, …"""
         widths = [part.shape[1] for part in parts]
         usual = sum(widths) / len(widths)
         units = [part.std(dim=0, unbiased=False).square().mean().sqrt() for part in parts]
@@ -68,17 +68,19 @@ class UnitSpread(nn.Module):
         )
 
     def reset(self) -> None:
-        """Let features through as they are."""
+        """Pass features through unchanged from now on."""
         self.spread.fill_(1.0)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features in units of their spread."""
+        """The features divided by their spread."""
         return features / self.spread
 
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """A head's layers: whether features are scaled first, widths of hidden layers, what stands between."""
+    """The layers of a head: whether features are scaled first, the widths of hidden layers, and their
+    activation.
+    """
 
     hidden: tuple[int, ...] = ()
     activation: str = "sigmoid"
@@ -90,11 +92,11 @@ class Layers:
 
     @property
     def linear(self) -> bool:
-        """Whether all of it is one linear map."""
+        """Whether the layers together are one linear map."""
         return not self.hidden or ACTIVATIONS[self.activation] is None
 
     def build(self, features: int, outputs: int) -> nn.Module:
-        """The layers F → hidden → … → outputs."""
+        """Build the layers F → hidden → … → outputs."""
         if not self.hidden and not self.scale:
             return nn.Linear(features, outputs)
         between = ACTIVATIONS[self.activation]
@@ -112,16 +114,16 @@ PLAIN = Layers()
 
 
 def label_shares(given: Sequence[str], labels: Sequence[str]) -> Tensor:
-    """How often each label was given, C; never quite 0."""
+    """The relative frequency of each label, C. It is never exactly 0."""
     counts = torch.tensor([given.count(label) for label in labels], dtype=torch.float32) + 1e-3
     return counts / counts.sum()
 
 
 @contextmanager
 def answering_by_share(layers: nn.Module, shares: Tensor) -> Iterator[None]:
-    """Let layers that end in logits say of every row how often each class occurs, C, inside the block.
+    """Inside the block, let layers that end in logits answer every row with the frequency of each class, C.
 
-    That is all there is to know about classes before anything is learnt.
+    That is all that is known about the classes before training.
     """
     linear = [layer for layer in layers.modules() if isinstance(layer, nn.Linear)]
     last = [layer for layer in linear if layer.out_features == len(shares)][-1]
@@ -138,13 +140,15 @@ def answering_by_share(layers: nn.Module, shares: Tensor) -> Iterator[None]:
 
 
 class Head(nn.Module):
-    """What all heads share: the codec form they speak, and whether they are linear in their features."""
+    """Base class of the heads: the codec form of their output, and whether they are linear in their
+    features.
+    """
 
     form: Form = "value"
     linear: bool = True
 
     def read(self, output: Tensor) -> Tensor:
-        """The output as the codec's `decode` expects it."""
+        """The output in the form that the codec's `decode` expects."""
         return output
 
 
@@ -160,7 +164,9 @@ class ScalarHead(Head):
         self.layers = layers.build(features, 1)
 
     def begin_on_line(self, column: int, slope: float, offset: float) -> None:
-        """Let a linear head begin as a line over one column of its features, all others weighing nothing."""
+        """Start a linear head as a line over one column of its features, with zero weight on all other
+        columns.
+        """
         [last] = [layer for layer in self.layers.modules() if isinstance(layer, nn.Linear)]
         units = [layer.spread[column] for layer in self.layers.modules() if isinstance(layer, UnitSpread)]
         with torch.no_grad():
@@ -174,7 +180,7 @@ class ScalarHead(Head):
 
 
 class DistributionHead(Head):
-    """B×F → B×K log-probabilities over the score grid; the answer is the expectation."""
+    """B×F → B×K log-probabilities over the score grid. The answer is the expectation."""
 
     form: Form = "grid"
 
@@ -209,7 +215,7 @@ class ClassesHead(Head):
 
 
 def map_cosine(name: str, x: Tensor) -> Tensor:
-    """A monotone map of cosines that lie on a line, any shape."""
+    """Apply a monotone map to cosines on the line, of any shape."""
     if name == "clamp":
         return x.clamp(min=0)
     if name == "sigmoid":
@@ -222,11 +228,11 @@ def map_cosine(name: str, x: Tensor) -> Tensor:
 
 
 class CosineHead(Head):
-    """B×1 → B: the cosine itself. Trains the encoder alone.
+    """B×1 → B: the cosine itself. It has no layers of its own, so only the encoder is trained.
 
-    `slope` and `offset` move a cosine onto the unit target when it is read, not while it trains: losses that
-    only rank (pearson, cosent) leave its level free, and `set_line` settles it afterwards. `map` bends
-    what lies on that line, monotone: no rank changes by it.
+    `slope` and `offset` move a cosine onto the unit target when it is read, not during training. Losses that
+    only rank (pearson, cosent) leave the level of the cosine free, and `set_line` fixes it after training.
+    `map` then bends the line monotonically, which changes no rank.
     """
 
     form: Form = "unit"
@@ -237,7 +243,9 @@ class CosineHead(Head):
     def __init__(self, features: int, *, outputs: int = 1, layers: Layers = PLAIN) -> None:
         super().__init__()
         if features != 1 or layers.hidden:
-            raise UsageError('a cosine head takes pairing = ["cosine"] and no hidden layer')
+            raise UsageError(
+                'a cosine head needs pairing = ["cosine"] and no hidden layers. Change one or the other.'
+            )
         self.register_buffer("slope", torch.ones(()))
         self.register_buffer("offset", torch.zeros(()))
 
@@ -246,7 +254,7 @@ class CosineHead(Head):
         return features[:, 0]
 
     def read(self, output: Tensor) -> Tensor:
-        """Cosines on the line to the unit target, bent by the map."""
+        """Cosines moved onto the unit target by the line, then bent by the map."""
         return map_cosine(self.map, self.slope * output + self.offset)
 
     def set_line(self, slope: float, offset: float) -> None:
@@ -256,7 +264,7 @@ class CosineHead(Head):
 
 
 class ContrastHead(CosineHead):
-    """Like cosine, but trained through all B×B similarities of the batch (`losses.infonce`)."""
+    """Like cosine, but trained on all B×B similarities of the batch (`losses.infonce`)."""
 
 
 HEADS: dict[str, Callable[..., Head]] = {
@@ -274,9 +282,9 @@ _TAKEN = frozenset(dir(nn.ModuleDict()))
 
 
 def parameter_name(name: str) -> str:
-    """A relation's name as the name of its parameters: another for every name, and the same for usual ones.
+    """A relation's name as the name of its parameters: unique for every name, and unchanged for usual names.
 
-    torch takes no dot in the name of a part, and no name that its containers have for themselves ("keys").
+    torch allows no dot in the name of a part, and no name that its containers use themselves ("keys").
     """
     made = _MARK.sub("%25", name).replace(".", "%2E")
     return f"{made}%00" if made in _TAKEN else made

@@ -1,9 +1,9 @@
-"""Losses: (output, target, mask) → one value per example, ≥ 0, zero where masked. Reduction is the trainer's.
+"""Losses: (output, target, mask) → one value per example, ≥ 0, and zero where masked. The trainer reduces
+them.
 
-Each loss states its formula, the head it fits, ranges of its parameters and its source. e is ŷ − y.
-What fits a scalar head fits a described one.
-Losses over a batch (pearson, cosent, infonce) also return one value per example; its mean over the observed
-examples is the published batch loss.
+Each loss states its formula, the heads it fits, the ranges of its parameters and its source. e is ŷ − y. A
+loss that fits a scalar head also fits a described head. Losses over a batch (pearson, cosent, infonce) also
+return one value per example; the mean over the observed examples is the published batch loss.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def translated_relu(
 ) -> Tensor:
     """k·max(0, |e| − x0), k > 0, 0 ≤ x0 ≤ half the label spacing. (1, 0) is L1. Heads: scalar, cosine.
 
-    Zhang & Li 2024.
+    Source: Zhang & Li 2024.
     """
     return _masked(k * _beyond_zone(output, target, x0, boundary, lo, hi), mask)
 
@@ -73,7 +73,7 @@ def smooth_k2(
 ) -> Tensor:
     """k·max(0, |e| − x0)², k > 0, 0 ≤ x0 ≤ half the label spacing; C¹ at x0. (1, 0) is MSE.
 
-    Zhang & Li 2024.
+    Source: Zhang & Li 2024.
     """
     return _masked(k * _beyond_zone(output, target, x0, boundary, lo, hi) ** 2, mask)
 
@@ -84,10 +84,10 @@ def _beyond_zone(
     """max(0, |e| − x0) after the boundary treatment.
 
     safe         no loss where the label is an end of the scale and the prediction lies beyond that end;
-                 everywhere else the gradient stays alive
-    paper-clamp  the prediction is clamped to lo..hi first: dead gradient outside (the paper's text)
-    code-mask    predictions below lo are replaced by lo, dead gradient, nothing at the top (the paper's code,
-                 where lo is 0)
+                 everywhere else the gradient is kept
+    paper-clamp  the prediction is clamped to lo..hi first: zero gradient outside (the paper's text)
+    code-mask    predictions below lo are replaced by lo with zero gradient, nothing is done at the top (the
+                 paper's code, where lo is 0)
     none         no treatment
     """
     if boundary == "paper-clamp":
@@ -102,30 +102,31 @@ def _beyond_zone(
 
 
 def kl_grid(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-    """Σ p(log p − log p̂), 0·log 0 = 0. Head: distribution. Output log p̂, target p, both B×K. Tai et al.
+    """Σ p(log p − log p̂), with 0·log 0 = 0. Head: distribution. Output log p̂ and target p, both B×K.
 
-    2015.
+    Source: Tai et al. 2015.
     """
     return _masked(functional.kl_div(output, target, reduction="none").sum(dim=-1), mask)
 
 
 def mse_grid(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-    """Σ (p − p̂)². Head: distribution. Output log p̂, target p, both B×K. SentEval."""
+    """Σ (p − p̂)². Head: distribution. Output log p̂ and target p, both B×K. Source: SentEval."""
     return _masked(((output.exp() - target) ** 2).sum(dim=-1), mask)
 
 
 def cross_entropy(output: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-    """−log softmax of the gold class. Head: classes. Output logits B×C, target class numbers B."""
+    """−log softmax of the true class. Head: classes. Output logits B×C, target class numbers B."""
     classes = target.long().clamp(min=0)
     return _masked(functional.cross_entropy(output, classes, reduction="none"), mask)
 
 
 def pearson_loss(output: Tensor, target: Tensor, mask: Tensor, *, group: Tensor | None = None) -> Tensor:
-    """½(ẑ − z)² of scores standardised within their group; the batch mean is the groups' mean of 1 − Pearson.
+    """½(ẑ − z)² of scores standardised within their group. The batch mean is the mean of 1 − Pearson over
+    groups.
 
-    Heads: cosine, scalar. `group` (B) numbers the data set of each pair: sets rated by different people on
-    different scales are compared only with themselves, and weigh the same however many rows they lend to
-    the batch.
+    Heads: cosine, scalar. `group` (B) numbers the data set of each pair. Sets that different people rated on
+    different scales are compared only within themselves. All sets weigh the same, however many rows of the
+    batch they have.
     """
     values = output * 0.0  # keeps the graph where no group is large enough
     members = [keep for keep in _groups(mask, group) if int(keep.sum()) >= _FEWEST]
@@ -149,9 +150,11 @@ def _standardise(values: Tensor) -> Tensor:
 def cosent(
     output: Tensor, target: Tensor, mask: Tensor, *, scale: float = 20.0, group: Tensor | None = None
 ) -> Tensor:
-    """log(1 + Σ_{y_i > y_j} e^{scale (c_j − c_i)}), the same for all observed examples. Heads: cosine, scalar
+    """log(1 + Σ_{y_i > y_j} e^{scale (c_j − c_i)}), the same value for all observed examples. Heads: cosine,
+    scalar.
 
-    Su 2022 (CoSENT). Compares every two pairs of the batch, and of the same group, whose gold scores differ.
+    It compares every two pairs of the batch that are in the same group and have different ratings. Source: Su
+    2022 (CoSENT).
     """
     keep = mask.bool()
     higher = (target[:, None] > target[None, :]) & keep[:, None] & keep[None, :]
@@ -166,10 +169,10 @@ def cosent(
 def infonce(
     output: Tensor, target: Tensor, mask: Tensor, *, temperature: float = 0.05, positive: float = 0.99
 ) -> Tensor:
-    """−log e^{cos(u_i,v_i)/τ} / Σ_j e^{cos(u_i,v_j)/τ} for positives. Head: contrast. Output B×B.
+    """−log e^{cos(u_i,v_i)/τ} / Σ_j e^{cos(u_i,v_j)/τ} for positive pairs. Head: contrast. Output B×B.
 
-    Zhang & Li 2024, equation 3.
-    A pair is positive where its unit target reaches `positive`; others only lend their v as negatives.
+    A pair is positive if its unit target is at least `positive`. The other pairs only supply their v as
+    negatives. Source: Zhang & Li 2024, equation 3.
     """
     wanted = mask.bool() & (target >= positive)
     value = functional.cross_entropy(
@@ -179,11 +182,11 @@ def infonce(
 
 
 def anchored(vectors: Tensor, anchors: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """Mean squared change of the batch's cosines against those of the starting encoder; one number, no head.
+    """Mean squared change of the batch's cosines from those of the starting encoder. One number, no head.
 
-    `vectors` and `anchors` are N×d, `a` and `b` the rated pairs' rows. Rated pairs and a text with itself
-    are left out: ratings may move what they speak of, everything else should stay as it was. Likewise; cf.
-    relational knowledge distillation (Park et al. 2019).
+    `vectors` and `anchors` are N×d; `a` and `b` are the rows of the rated pairs. Rated pairs, and a text with
+    itself, are left out: the ratings may change the cosines that they rate, and all other cosines should
+    stay. This loss is our own; compare relational knowledge distillation (Park et al. 2019).
     """
     now, before = (functional.normalize(x.float(), dim=-1) for x in (vectors, anchors))
     free = ~torch.eye(len(now), dtype=torch.bool, device=now.device)
@@ -199,11 +202,12 @@ def _masked(values: Tensor, mask: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class LossEntry:
-    """A loss by name: the function and the heads it fits.
+    """A loss: its function and the heads it fits.
 
-    own_units  it counts in the relation's units and knows its ends, so a cosine is moved there first
-    grouped    it compares pairs of a batch, and takes `group` to compare like with like
-    ranks      it says which pair is closer, not how close: the level of a cosine stays free
+    own_units  its parameters are in the relation's units and it knows the relation's ends, so a cosine is
+               moved onto the relation's scale first
+    grouped    it compares pairs of a batch, and uses `group` to compare only pairs of the same group
+    ranks      it learns which pair is closer, not how close, so the level of a cosine stays free
     """
 
     function: Callable[..., Tensor]
@@ -232,10 +236,10 @@ LOSSES: dict[str, LossEntry] = {
 def make_loss(
     name: str, head: str, *, lo: float = 0.0, hi: float = 1.0, unit: float = 1.0, **options: Any
 ) -> Loss:
-    """The loss of a recipe: name, the head it sits on, the relation's range and unit, and its own options.
+    """The loss of a recipe: its name, the head it trains, the relation's range and unit, and its own options.
 
-    Errors of a scalar or described head, and of k and x0 on any head, are counted in the relation's units, so
-    that relations on different scales can be summed.
+    Errors of a scalar or described head are counted in the relation's units, and so are k and x0 on any head.
+    Losses of relations on different scales can therefore be added.
     """
     if name not in LOSSES:
         raise UsageError(f"loss {name!r} is not one of {', '.join(LOSSES)}")
@@ -253,8 +257,8 @@ def make_loss(
     unknown = set(options) - known
     if unknown:
         raise UsageError(
-            f"loss {name!r} has no option {', '.join(sorted(unknown))}; "
-            f"it has {', '.join(sorted(known)) or 'none'}"
+            f"loss {name!r} has no option {', '.join(sorted(unknown))}. Its options are: "
+            f"{', '.join(sorted(known)) or 'none'}."
         )
     ends = {"lo": lo / unit, "hi": hi / unit} if entry.own_units else {}
     function = partial(entry.function, **ends, **options)
@@ -275,6 +279,6 @@ def _moved(
     start: float,
     size: float,
 ) -> Tensor:
-    """The loss of start + size·value: numbers on another scale moved to the one the loss counts in."""
+    """The loss of start + size·value: it moves numbers from another scale to the scale of the loss."""
     more = {} if group is None else {"group": group}
     return function(start + size * output, start + size * target, mask, **more)

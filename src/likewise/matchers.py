@@ -1,4 +1,4 @@
-"""Matchers: how well texts and labels fit, from their vectors. X is B×m, Y is C×m, the scores are B×C.
+"""Matchers: scores of how well texts fit labels, from their vectors. X is B×m, Y is C×m, the scores are B×C.
 
 concat-mlp     vᵀ tanh(Wx x̂ + Wy ŷ + b) + c    the default; x̂, ŷ: scaled to √m
 bilinear       xᵀ W y
@@ -25,7 +25,7 @@ _START_SCALE = 20.0
 
 
 class Matcher(nn.Module):
-    """What all matchers share."""
+    """Base class of the matchers."""
 
     # A blind matcher adds one score of the text and one of the label: all texts get the same label.
     blind = False
@@ -51,9 +51,10 @@ class ConcatLinear(Matcher):
 
 
 class ConcatMlp(Matcher):
-    """One hidden layer over [x; y], both scaled to the length √m.
+    """One hidden layer over [x; y], with both scaled to the length √m.
 
-    Encoders may give vectors so short that tanh would be nearly linear at first, and a linear layer is blind.
+    Some encoders give such short vectors that tanh would be nearly linear at first. A linear layer over [x;
+    y] cannot compare x with y.
     """
 
     def __init__(self, width: int, hidden: int) -> None:
@@ -63,7 +64,7 @@ class ConcatMlp(Matcher):
         self.out = nn.Linear(hidden, 1)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """vᵀ tanh(Wx x̂ + Wy ŷ + b) + c: each side goes through its half of the layer once."""
+        """vᵀ tanh(Wx x̂ + Wy ŷ + b) + c. Each side passes through its half of the layer once."""
         length = math.sqrt(x.shape[1])
         x, y = (length * functional.normalize(side, dim=-1) for side in (x, y))
         met = torch.tanh(self.of_x(x)[:, None] + self.of_y(y)[None])
@@ -72,7 +73,7 @@ class ConcatMlp(Matcher):
 
 
 class Bilinear(Matcher):
-    """xᵀ W y, W beginning near the identity."""
+    """xᵀ W y, where W starts near the identity."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -84,7 +85,7 @@ class Bilinear(Matcher):
 
 
 class Dot(Matcher):
-    """x·y, no parameters."""
+    """x·y, without parameters."""
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """x·y."""
@@ -104,7 +105,7 @@ class Cosine(Matcher):
 
 
 class Euclid(Matcher):
-    """Minus the distance of x and y, no parameters."""
+    """Minus the distance between x and y, without parameters."""
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """−‖x − y‖."""
@@ -119,7 +120,7 @@ class Interaction(Matcher):
         self.linear = nn.Linear(4 * width, 1)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """w·[x; y; |x−y|; x*y] + c; only |x−y| needs a row for every text and label."""
+        """w·[x; y; |x−y|; x*y] + c. Only |x−y| needs a row for every combination of text and label."""
         of_x, of_y, apart, product = torch.split(self.linear.weight[0], x.shape[1])
         together = ((x[:, None] - y[None]).abs() @ apart) + (x * product) @ y.T
         return together + (x @ of_x)[:, None] + (y @ of_y)[None] + self.linear.bias
@@ -138,7 +139,9 @@ MATCHERS = tuple(_MAKERS)
 
 
 def make_matcher(name: str, width: int, *, hidden: int | None = None) -> Matcher:
-    """A matcher over vectors of a width; `hidden` is concat-mlp's, the width if it is left out."""
+    """A matcher over vectors of a given width. `hidden` is the hidden width of concat-mlp and defaults to
+    the vector width.
+    """
     if name not in _MAKERS:
         raise UsageError(f"matcher {name!r} is not one of {', '.join(MATCHERS)}")
     return _MAKERS[name](width, hidden or width)

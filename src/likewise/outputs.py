@@ -1,8 +1,9 @@
-"""What may be written where: an output is never an input, and nothing is replaced that is not ours.
+"""Checks of where output may be written: never over an input, and never over files that Likewise did not
+write.
 
-Every verb that writes asks here before it begins, so that hours of work do not end at a file that is there
+Every verb that writes checks here before it starts, so that hours of work do not end at a file that exists
 already. A folder is replaced only if it is a model of ours, known by its likewise/model.json, and holds
-nothing else; a run folder only if it bears our mark.
+nothing else. A run folder is replaced only if it bears our mark.
 """
 
 from __future__ import annotations
@@ -47,42 +48,44 @@ _SHOWN = 3
 def check_output_file(
     output: Path, *, inputs: Iterable[object] = (), overwrite: bool = False, option: str = "--output"
 ) -> None:
-    """Refuse a file that is one of the inputs, or that is there already and may not be replaced."""
+    """Refuse an output file that is an input, or that exists already and may not be replaced."""
     _refuse_impossible(output, option)
     for path in _paths(inputs):
         if is_same(output, path):
-            raise UsageError(f"{option} {output} is what is read: choose another name for the output")
+            raise UsageError(
+                f"{option} {output} is an input of this command. Choose another name for the output."
+            )
         if os.path.isdir(path) and _real(path) in _real(output).parents:
-            raise UsageError(f"{option} {output} lies in {path}, which is read: choose another place")
+            raise UsageError(f"{option} {output} lies in {path}, which is an input. Choose another folder.")
     if os.path.isdir(output):
-        raise UsageError(f"{option} {output} is a folder: name a file in it")
+        raise UsageError(f"{option} {output} is a folder. Name a file in it.")
     if os.path.isfile(output) and not overwrite:
         raise UsageError(
-            f"{option} {output} exists already: choose another name, or replace it with --overwrite"
+            f"{option} {output} exists already. Choose another name, or replace it with --overwrite."
         )
 
 
 def check_model_folder(output: Path, *, inputs: Iterable[object] = (), overwrite: bool = False) -> None:
-    """Refuse a model folder that would take an input with it, or replace anything but a model of ours."""
+    """Refuse a model folder that would replace an input, or anything but a model of ours."""
     _refuse_impossible(output, "--output")
     check_beside_inputs(output, inputs)
     if not _there(output) or is_empty_folder(output):
         return
     if not os.path.isdir(output):
-        raise UsageError(f"--output {output} is a file: a model is a folder; choose another name")
+        raise UsageError(f"--output {output} is a file, but a model is a folder. Choose another name.")
     _refuse_foreign(output, _foreign_in_model(output), "a model that Likewise wrote")
     if not overwrite:
-        raise UsageError(f"{output} exists already; choose another --output or pass --overwrite")
+        raise UsageError(f"{output} exists already. Choose another --output, or replace it with --overwrite.")
 
 
 def check_run_folder(work: Path) -> None:
-    """Refuse to begin anew in a run folder that is not ours."""
+    """Refuse to start a new run in a folder that is not a run of ours."""
     if _there(work):
         _refuse_foreign(work, _foreign_in_run(work), "a run of Likewise")
 
 
 def is_empty_folder(folder: Path) -> bool:
-    """Whether a folder is there and nothing is in it."""
+    """Whether a folder exists and is empty."""
     try:
         return os.path.isdir(folder) and not os.listdir(folder)
     except OSError:
@@ -90,17 +93,17 @@ def is_empty_folder(folder: Path) -> bool:
 
 
 def is_model_folder(folder: Path) -> bool:
-    """Whether a folder is a model of ours and nothing else lies in it."""
+    """Whether a folder is a model of ours and holds nothing else."""
     return os.path.isdir(folder) and _foreign_in_model(folder) == []
 
 
 def is_run_folder(work: Path) -> bool:
-    """Whether a folder is a run of ours and nothing else lies in it."""
+    """Whether a folder is a run of ours and holds nothing else."""
     return os.path.isdir(work) and _foreign_in_run(work) == []
 
 
 def is_same(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, by whatever name."""
+    """Whether two paths lead to the same file."""
     if os.path.realpath(one) == os.path.realpath(other):
         return True
     try:
@@ -110,48 +113,54 @@ def is_same(one: Path, other: Path) -> bool:
 
 
 def check_beside_inputs(output: Path, inputs: Iterable[object]) -> None:
-    """Refuse a folder that is an input, holds one, or lies inside one."""
+    """Refuse a folder that is an input, holds an input, or lies inside one."""
     here = _real(output)
     for path in _paths(inputs):
         there = _real(path)
         if there == here:
-            raise UsageError(f"--output {output} is what is read: choose another name for the output")
+            raise UsageError(
+                f"--output {output} is an input of this command. Choose another name for the output."
+            )
         if here in there.parents:
-            raise UsageError(f"--output {output} holds {path}, which is read: choose a folder beside it")
+            raise UsageError(f"--output {output} holds {path}, which is an input. Choose a folder beside it.")
         if os.path.isdir(there) and there in here.parents:
             raise UsageError(
-                f"--output {output} lies inside {path}, which is read: choose a folder beside it"
+                f"--output {output} lies inside {path}, which is an input. Choose a folder beside it."
             )
 
 
 def check_outside_inputs(output: Path, inputs: Iterable[object]) -> None:
-    """Refuse a folder that is one of the folders that are read, or lies inside one."""
+    """Refuse a folder that is an input folder or lies inside one."""
     here = _real(output)
     for path in _paths(inputs):
         if os.path.isdir(path) and (_real(path) == here or _real(path) in here.parents):
-            raise UsageError(f"--output {output} lies in {path}, which is read: choose another place")
+            raise UsageError(f"--output {output} lies in {path}, which is an input. Choose another folder.")
 
 
 def _refuse_impossible(output: Path, option: str) -> None:
     if "\0" in str(output):
-        raise UsageError(f"{option}: the name holds a NUL character, which no file can be called by")
+        raise UsageError(
+            f"{option}: the name holds a NUL character, which file names cannot hold. Choose another name."
+        )
 
 
 def _refuse_foreign(folder: Path, foreign: list[str] | None, what: str) -> None:
     if foreign is None:
         raise UsageError(
-            f"{folder} is not {what}, so it is not replaced; choose another --output, or remove it yourself"
+            f"{folder} is not {what}, so it was not replaced. Choose another --output, or remove "
+            "the folder yourself."
         )
     if foreign:
         more = f" and {len(foreign) - _SHOWN:,} more" if len(foreign) > _SHOWN else ""
         raise UsageError(
-            f"{folder} also holds files that Likewise did not write ({', '.join(foreign[:_SHOWN])}{more}), "
-            "so it is not replaced; move them away, or choose another --output"
+            f"{folder} also holds files that Likewise did not write "
+            f"({', '.join(foreign[:_SHOWN])}{more}), so it was not replaced. Move them away, or "
+            "choose another --output."
         )
 
 
 def _foreign_in_model(folder: Path) -> list[str] | None:
-    """Files in a model folder that we did not write; None if it is no model folder of ours."""
+    """The files in a model folder that we did not write, or None if it is not a model folder of ours."""
     document = _read_mark(folder / "likewise" / "model.json")
     if document is None or "format" not in document:
         return None
@@ -170,7 +179,7 @@ def _is_former(name: str) -> bool:
 
 
 def _foreign_in_run(work: Path) -> list[str] | None:
-    """Entries of a run folder that we did not make; None if it bears no mark of ours."""
+    """The entries of a run folder that we did not make, or None if it bears no mark of ours."""
     mark = _read_mark(work / RUN_MARK)
     if mark is None or mark.get("likewise") != "run":
         return None
@@ -178,7 +187,7 @@ def _foreign_in_run(work: Path) -> list[str] | None:
 
 
 def _read_mark(path: Path) -> dict[str, Any] | None:
-    """A JSON object that tells a folder as ours; None if there is none."""
+    """A JSON object that marks a folder as ours, or None if there is none."""
     try:
         if not os.path.isfile(path) or path.stat().st_size > _LARGEST_MARK:
             return None
@@ -189,7 +198,7 @@ def _read_mark(path: Path) -> dict[str, Any] | None:
 
 
 def _names(folder: Path) -> Iterator[str]:
-    """The files of a folder by their paths inside it; model.json and what lists it included."""
+    """The files of a folder by their paths inside it, including model.json and the files that list others."""
     for where, folders, files in os.walk(folder):
         # A link may lead anywhere: it counts as one thing, and nobody of ours made it.
         linked = [name for name in folders if (Path(where) / name).is_symlink()]
@@ -198,7 +207,9 @@ def _names(folder: Path) -> Iterator[str]:
 
 
 def _paths(inputs: Iterable[object]) -> Iterator[Path]:
-    """The inputs that are files or folders here: a corpus's name and a table in memory are not."""
+    """The inputs that are files or folders on this machine. Names of corpora and tables in memory are left
+    out.
+    """
     for found in inputs:
         if found == "-":
             yield from (STANDARD_INPUT,) if is_file_on(0) else ()
@@ -217,5 +228,5 @@ def _real(path: Path) -> Path:
 
 
 def _there(path: Path) -> bool:
-    """Whether a name is taken, by a broken link too."""
+    """Whether a name is taken, also by a broken link."""
     return os.path.lexists(path)

@@ -1,4 +1,4 @@
-"""Features of a pair of vectors, and whether they let the two texts meet.
+"""Features of a pair of vectors, and whether they compare the two texts.
 
     u, v        the vectors themselves
     absdiff     |u − v|
@@ -6,8 +6,8 @@
     cosine      cos(u, v), one column
     euclid      ‖u − v‖, one column
 
-A linear head over [u; v] alone is a·u + c·v: however it is trained, it cannot compare the texts.
-`Pairing.interacts` says so, and `methods.pairs` refuses that combination.
+A linear head over [u; v] alone is a·u + c·v. However it is trained, it cannot compare the texts.
+`Pairing.interacts` reports this, and `methods.pairs` refuses the combination.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ _SCALAR = frozenset({"cosine", "euclid"})
 
 
 class Pairing:
-    """An ordered choice of pair features: (u, v) of shape B×d → B×F."""
+    """An ordered choice of pair features. It maps (u, v), each of shape B×d, to B×F."""
 
     def __init__(self, parts: Sequence[str]) -> None:
         unknown = [part for part in parts if part not in PARTS]
         if unknown or not parts or len(set(parts)) != len(parts):
-            raise UsageError(f"pairing {list(parts)}: choose different parts among {', '.join(PARTS)}")
+            raise UsageError(
+                f"pairing {list(parts)} has unknown or repeated parts. Choose "
+                f"different parts among {', '.join(PARTS)}."
+            )
         self.parts = tuple(parts)
 
     @property
@@ -40,7 +43,7 @@ class Pairing:
         return bool(_MEETING & set(self.parts))
 
     def width(self, dimension: int) -> int:
-        """F for vectors of width d."""
+        """The number of features F for vectors of width d."""
         return sum(1 if part in _SCALAR else dimension for part in self.parts)
 
     def __call__(self, u: Tensor, v: Tensor) -> Tensor:

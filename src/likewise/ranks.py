@@ -1,6 +1,6 @@
-"""The processes of one run under `torchrun`: which one writes, and how they wait for each other.
+"""The processes of one run under `torchrun`: which of them writes, and how they wait for each other.
 
-All of them read the same files and take the same decisions; only the first writes, prints and evaluates.
+All processes read the same files and take the same decisions. Only the first writes, prints and evaluates.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Value = TypeVar("_Value")
 
 
 def world_size() -> int:
-    """How many processes share the run; 1 without torchrun."""
+    """The number of processes that share the run; 1 without torchrun."""
     return whole_number("WORLD_SIZE", least=1) if "LOCAL_RANK" in os.environ else 1
 
 
@@ -27,7 +27,9 @@ def is_first() -> bool:
 
 
 def join(device: str | None) -> None:
-    """Meet the other processes; the Trainer would do so too, but only after the run folder is opened."""
+    """Connect to the other processes. The Trainer would do so too, but only after the run folder is
+    opened.
+    """
     if world_size() > 1 and not _together():
         from accelerate import PartialState
 
@@ -35,7 +37,7 @@ def join(device: str | None) -> None:
 
 
 def leave() -> None:
-    """Part from the other processes at the end of a program."""
+    """Disconnect from the other processes at the end of a program."""
     if _together():
         import torch
 
@@ -43,7 +45,7 @@ def leave() -> None:
 
 
 def wait() -> None:
-    """Return when every process is here."""
+    """Wait until every process has reached this point."""
     if _together():
         import torch
 
@@ -51,7 +53,7 @@ def wait() -> None:
 
 
 def from_first(value: _Value) -> _Value:
-    """The first process's value, in all of them: decisions must not differ by a rounding."""
+    """The first process's value, in all processes, so that rounding cannot make their decisions differ."""
     if not _together():
         return value
     import torch
@@ -62,7 +64,7 @@ def from_first(value: _Value) -> _Value:
 
 
 def summed(count: Tensor) -> Tensor:
-    """A count over all processes."""
+    """The sum of a count over all processes."""
     if _together():
         import torch
 
@@ -71,9 +73,10 @@ def summed(count: Tensor) -> Tensor:
 
 
 def weight_of(count: int, like: Tensor) -> Tensor | float:
-    """What this process's mean over `count` rows weighs, so that all means together are that of all rows.
+    """The weight of this process's mean over `count` rows, such that the weighted means add up to the mean
+    over all rows.
 
-    All processes must ask; `like` is a tensor on the device that they compute on.
+    All processes must call it together. `like` is a tensor on the device that they compute on.
     """
     if not _together():
         return 1.0

@@ -1,12 +1,12 @@
-"""The two lists of kinds: stages that a recipe may have, and families of models that a folder may hold.
+"""The two registries: kinds of stages that a recipe may have, and families of models that a folder may hold.
 
-    KINDS      kind of stage → its spec (what a recipe may say) and its runner (how it is trained)
+    KINDS      kind of stage → its spec (the keys of the recipe) and its runner (how it is trained)
     FAMILIES   family → the class that saves, loads and asks its models, and the key that marks its model.json
 
 Classes are named by `module:Class` and imported when they are first needed, so that `likewise --help` and
-reading a recipe load no torch. A package of yours adds its own without a change here: by `register` and
-`register_family`, or by entry points in the groups `likewise.kinds` and `likewise.families`, whose objects
-are a `Kind` or a `FamilyEntry`.
+reading a recipe load no torch. Another package adds its own without a change here: by `register` and
+`register_family`, or by entry points in the groups `likewise.kinds` and `likewise.families`. The entry points
+name a `Kind` or a `FamilyEntry`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class FamilyEntry:
-    """A family of models: its class, and what a model.json says of it without the class being loaded.
+    """A family of models: its class, and what its model.json shows without the class being loaded.
 
-    `mark` is the key that only its folders have; `texts` says how many texts make one row of such a model.
+    `mark` is a key that only folders of this family have. `texts` is the number of texts in a row of such a
+    model.
     """
 
     family: str | type
@@ -65,21 +66,21 @@ RAW_FAMILY = "pairs"
 
 
 def register(name: str, kind: Kind) -> None:
-    """Add a kind of stage for this process; one that is there already stays as it is."""
+    """Add a kind of stage for this process. A kind that exists already cannot be replaced."""
     if name in KINDS:
-        raise UsageError(f"there is a kind {name!r} already; choose another name")
+        raise UsageError(f"there is a kind {name!r} already. Choose another name.")
     KINDS[name] = kind
 
 
 def register_family(name: str, entry: FamilyEntry) -> None:
-    """Add a family of models for this process; one that is there already stays as it is."""
+    """Add a family of models for this process. A family that exists already cannot be replaced."""
     if name in FAMILIES:
-        raise UsageError(f"there is a family {name!r} already; choose another name")
+        raise UsageError(f"there is a family {name!r} already. Choose another name.")
     FAMILIES[name] = entry
 
 
 def all_kinds() -> dict[str, Kind]:
-    """Every kind there is: the registered ones, and those that installed packages offer."""
+    """All kinds: the registered ones, and those that installed packages offer."""
     from importlib.metadata import entry_points
 
     for point in entry_points(group="likewise.kinds"):
@@ -89,17 +90,17 @@ def all_kinds() -> dict[str, Kind]:
 
 
 def find_kind(name: str) -> Kind | None:
-    """The kind of that name: a registered one, or one that an installed package offers."""
+    """The kind with this name: a registered one, or one that an installed package offers."""
     return KINDS.get(name) or _from_packages(name, "likewise.kinds", KINDS)
 
 
 def find_family(name: str) -> FamilyEntry | None:
-    """The family of that name, looked up in the same way."""
+    """The family with this name, looked up in the same way."""
     return FAMILIES.get(name) or _from_packages(name, "likewise.families", FAMILIES)
 
 
 def family_name(document: Document) -> str | None:
-    """Which family wrote a model.json: the one it names, or in an old folder the one whose mark it has."""
+    """The family that wrote a model.json: the one it names, or in an old folder the one whose mark it has."""
     named = document.get("family")
     if isinstance(named, str):
         return named if find_family(named) is not None else None
@@ -107,7 +108,7 @@ def family_name(document: Document) -> str | None:
 
 
 def texts_of_rows(document: Document) -> int:
-    """How many texts a row of a model has: 1, or 2 for pairs."""
+    """The number of texts in a row of a model: 1, or 2 for pairs."""
     entry = find_family(family_name(document) or RAW_FAMILY)
     return 2 if entry is None else entry.texts(document)
 
@@ -120,12 +121,14 @@ def resolve_class(named: str | type) -> Any:
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
-        found = f"{named} is registered and cannot be loaded ({error})"
-        raise UsageError(f"{found}; install or repair the package that offers it") from error
+        found = f"{named} is registered but cannot be loaded ({error})"
+        raise UsageError(f"{found}. Install or repair the package that offers it.") from error
 
 
 def _from_packages(name: str, group: str, known: dict[str, Any]) -> Any:
-    """An entry that an installed package offers, kept for the next time; scanned only for unknown names."""
+    """An entry that an installed package offers, kept for the next time. Packages are scanned only for
+    unknown names.
+    """
     from importlib.metadata import entry_points
 
     for point in entry_points(group=group, name=name):
@@ -134,9 +137,9 @@ def _from_packages(name: str, group: str, known: dict[str, Any]) -> Any:
 
 
 def _loaded(point: Any) -> Any:
-    """What an entry point offers; a package that cannot be loaded is named."""
+    """The object of an entry point. An error names the package that cannot be loaded."""
     try:
         return point.load()
     except Exception as error:
         found = f"{point.name!r} of the package {point.value} cannot be loaded ({error})"
-        raise UsageError(f"{found}; repair or remove that package") from error
+        raise UsageError(f"{found}. Repair or remove that package.") from error

@@ -1,6 +1,7 @@
-"""Which relations a step trains. No torch here: a schedule is a rule about batches.
+"""Schedules: which relations a step trains. There is no torch here, because a schedule is a rule about
+batches.
 
-    single       one relation per model: every step trains it
+    single       one relation per model, and every step trains it
     multi-label  one step on the weighted sum over all relations
     multi-task   one step per relation on the same batch, in table order (or in random order per batch)
 
@@ -21,7 +22,7 @@ SCHEDULES: tuple[ScheduleName, ...] = ("single", "multi-label", "multi-task")
 
 
 def steps_per_batch(schedule: ScheduleName, relations: Sequence[str]) -> int:
-    """How many optimiser steps one batch gives."""
+    """The number of optimiser steps for one batch."""
     check_schedule(schedule, relations)
     return len(relations) if schedule == "multi-task" else 1
 
@@ -45,5 +46,6 @@ def check_schedule(schedule: str, relations: Sequence[str]) -> None:
         raise UsageError(f"schedule {schedule!r} is not one of {', '.join(SCHEDULES)}")
     if schedule == "single" and len(relations) != 1:
         raise UsageError(
-            f"schedule 'single' trains one relation, the stage has {len(relations)}: {', '.join(relations)}"
+            f"schedule 'single' trains one relation, but the stage has {len(relations)}: "
+            f"{', '.join(relations)}. Choose multi-label or multi-task."
         )

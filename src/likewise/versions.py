@@ -1,4 +1,4 @@
-"""Which versions made a number, on which machine, from which commit."""
+"""The versions, the machine and the commit that a number was made with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECONDS = 10.0
 
 
 def versions() -> dict[str, str]:
-    """Versions that a number depends on."""
+    """The versions that a number depends on."""
     found = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
@@ -28,7 +28,7 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, str | int]:
-    """The platform and its processor: floating-point sums differ between processors."""
+    """The platform and its processor, because floating-point sums differ between processors."""
     return {
         "platform": platform.platform(),
         "processor": _processor() or platform.processor() or platform.machine(),
@@ -37,7 +37,7 @@ def machine() -> dict[str, str | int]:
 
 
 def _processor() -> str:
-    """The processor's name as Linux has it; empty elsewhere."""
+    """The name of the processor on Linux, and an empty text elsewhere."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf8", errors="replace").splitlines()
     except OSError:
@@ -47,9 +47,9 @@ def _processor() -> str:
 
 @cache
 def commit() -> str:
-    """The commit of the checkout that this code runs from, "-dirty" behind it if a file has changed since.
+    """The commit of the checkout that this code runs from, followed by "-dirty" if a file has changed since.
 
-    Empty if the package runs from elsewhere, such as site-packages, or git cannot say.
+    It is empty if the package runs from elsewhere, such as site-packages, or if git cannot say.
     """
     package = Path(__file__).resolve().parent
     root = package.parents[1]
@@ -57,7 +57,7 @@ def commit() -> str:
 
 
 def commit_of(checkout: Path) -> str:
-    """The commit of a checkout, "-dirty" behind it if a tracked file has changed; empty if git cannot say.
+    """The commit of a checkout, followed by "-dirty" if a tracked file has changed. Empty if git cannot say.
 
     Nothing is written there: `git describe --dirty` would take the lock of the index, and leave it if killed.
     """
@@ -69,7 +69,7 @@ def commit_of(checkout: Path) -> str:
 
 
 def _git(checkout: Path, *words: str) -> str | None:
-    """What a git command says that takes no lock; None if it fails."""
+    """The output of a git command that takes no lock, or None if it fails."""
     try:
         said = subprocess.run(
             ["git", "-C", str(checkout), *words],

@@ -194,20 +194,21 @@ def test_catalogue_environment_names_the_folder_and_any_compression_will_do(tiny
 
 def test_catalogue_wrong_rows_and_checksum_are_reported(tiny):
     with pytest.raises(
-        DataError, match=r"corpus sick/trial: 2 rows, expected 500; copy or download it again"
+        DataError,
+        match=r"corpus sick/trial: the file has 2 rows, but 500 are expected\. Copy or download it again",
     ):
         load_corpus("sick", "trial", data_dir=tiny)
     corpus = find_corpus("sick")
     problems = [str(problem) for problem in verify(corpus, corpus.find_split("trial"), tiny)]
-    assert "2 rows, expected 500" in problems[0]
-    assert "expected 1ca1455f1111" in problems[1]
+    assert "the file has 2 rows, but 500 are expected" in problems[0]
+    assert "1ca1455f1111… is expected" in problems[1]
     assert check("sick/trial", data_dir=tiny).counts == {"other version": 2}
 
 
 def test_catalogue_verify_reports_an_absent_a_broken_and_a_foreign_file(tiny):
     corpus = find_corpus("sick")
     (absent,) = verify(corpus, corpus.find_split("test"), tiny)
-    assert "is not here" in absent.message
+    assert "was not found" in absent.message
     (tiny / "sick" / "train.tsv.xz").write_bytes(b"no xz")
     (broken,) = verify(corpus, corpus.find_split("train"), tiny)
     assert "cut short or damaged" in broken.message
@@ -218,7 +219,7 @@ def test_catalogue_verify_reports_an_absent_a_broken_and_a_foreign_file(tiny):
 
 def test_catalogue_absent_corpus_says_how_to_get_it(tmp_path, alone):
     with pytest.raises(
-        DataError, match=r"sick/test: sick/test\.tsv\.xz is not here \(looked in: .*--data-dir DIR or"
+        DataError, match=r"sick/test: sick/test\.tsv\.xz was not found \(searched in: .*--data-dir DIR or"
     ):
         load_corpus("sick", "test", data_dir=tmp_path)
     with pytest.raises(DataError, match="no folder was named"):
@@ -238,7 +239,7 @@ def test_catalogue_falls_back_to_the_hub(tmp_path, alone, monkeypatch):
     records = load_records("mrpc/dev", data_dir=tmp_path)
     assert records[0].values == {"paraphrase": "paraphrase"}
     assert asked == [("nyu-mll/glue", "mrpc")]
-    with pytest.raises(DataError, match="1 rows, expected 408"):
+    with pytest.raises(DataError, match="the file has 1 rows, but 408 are expected"):
         load_corpus("mrpc", "dev")
 
 
@@ -249,24 +250,25 @@ def test_catalogue_hub_out_of_reach_says_both_ways(tmp_path, alone, monkeypatch)
         raise ConnectionError("no route")
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    with pytest.raises(DataError, match=r"(?s)--data-dir DIR or LIKEWISE_DATA\nnyu-mll/glue: .*no route"):
+    with pytest.raises(DataError, match=r"(?s)--data-dir DIR or LIKEWISE_DATA\.\nnyu-mll/glue: .*no route"):
         load_corpus("mrpc", "dev")
 
 
 def test_catalogue_unknown_names():
-    with pytest.raises(UsageError, match=r"no corpus is named 'stbs'; did you mean stsb\?"):
+    with pytest.raises(UsageError, match=r"there is no corpus 'stbs'\. Did you mean stsb\?"):
         find_corpus("stbs")
-    with pytest.raises(UsageError, match=r"`likewise data list` shows them all"):
+    with pytest.raises(UsageError, match=r"Run `likewise data list` to see all names"):
         load_records("corpus:zzzzzz/train")
     with pytest.raises(
-        UsageError, match=r"corpus 'stsb' has no split 'held'; choose one of train, dev, test"
+        UsageError, match=r"corpus 'stsb' has no split 'held'\. Choose one of train, dev, test"
     ):
         load_records("stsb/held")
     with pytest.raises(
-        UsageError, match=r"corpus 'stsb' has several splits \(train, dev, test\); name one: stsb/train"
+        UsageError,
+        match=r"corpus 'stsb' has several splits \(train, dev, test\)\. Name one of them, such as stsb/train",
     ):
         load_records("stsb")
-    with pytest.raises(UsageError, match=r"names one split and the call another, 'dev'"):
+    with pytest.raises(UsageError, match=r"names one split, but the call names another, 'dev'"):
         load_records("stsb/test", split="dev")
     assert find_corpus("sts13").find_split().name == "test"
 
@@ -307,7 +309,9 @@ def test_catalogue_where_takes_several_values_and_a_split_its_own_labels(treeban
         ("Lively.", "positive", "sst2/dev.tsv:3"),
     ]
     assert load_records("sst1/train", data_dir=treebank)[2].values == {"sentiment": "neutral"}
-    with pytest.raises(DataError, match="corpus sst2_sentences/train: 4 rows, expected 6,920"):
+    with pytest.raises(
+        DataError, match="corpus sst2_sentences/train: the file has 4 rows, but 6,920 are expected"
+    ):
         load_corpus("sst2_sentences", "train", data_dir=treebank)
 
 
@@ -316,7 +320,9 @@ def test_catalogue_a_label_that_a_split_does_not_name_is_refused(treebank):
     (sentiment,) = corpus.relations
     whole = replace(corpus.splits["train"], where={})
     row = list(corpus_table(corpus, whole, data_dir=treebank))[2]
-    with pytest.raises(DataError, match=r"sst1/train\.tsv:4: sentiment '2' is not one of negative, positive"):
+    with pytest.raises(
+        DataError, match=r"sst1/train\.tsv:4: sentiment is '2', but it must be one of negative, positive"
+    ):
         to_value(sentiment, row.fields["sentiment"], row.source)
 
 

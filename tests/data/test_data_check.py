@@ -58,9 +58,10 @@ def test_check_collects_all_problems_at_once(bad):
     assert all(finding.problem.remedy for finding in report.findings)
     messages = {finding.kind: str(finding.problem) for finding in report.findings}
     assert messages["conflicting ratings"] == (
-        "bad.csv:7: similarity is 1, but 4.5 for the same pair on line 2; keep one of them, or their mean"
+        "bad.csv:7: similarity is 1 here, but 4.5 for the same pair on line 2. Keep "
+        "one of the two ratings, or their mean."
     )
-    assert messages["duplicate row"].startswith("bad.csv:9: the same row as on line 2; remove it")
+    assert messages["duplicate row"].startswith("bad.csv:9: this row repeats line 2. Remove it")
 
 
 def test_check_strict_counts_conflicts_as_problems(bad):

@@ -45,9 +45,12 @@ def call(*arguments, **options):
 def test_cli_check_good_file(good):
     result = call("check", good)
     assert result.exit_code == 0
-    assert "good.csv: 2 rows, texts in text_a and text_b, 5 to 9 characters, median 5" in result.output
     assert (
-        "similarity 1..5, 2 rated, 1 to 4.5, mean 2.75, inferred; to declare another scale:" in result.output
+        "good.csv: 2 rows, texts in columns text_a and text_b, 5 to 9 characters, median 5" in result.output
+    )
+    assert (
+        "similarity 1..5, 2 rated, 1 to 4.5, mean 2.75, scale inferred (to declare another one:"
+        in result.output
     )
     assert "0 problems, 0 warnings" in result.output
 
@@ -56,9 +59,9 @@ def test_cli_check_bad_file(good):
     result = call("check", good, "--relation", "similarity:0..4")
     assert result.exit_code == 1
     assert (
-        "problem: out of range (1)\n  good.csv:2: similarity '4.5' is outside 0 to 4; correct it"
-        in result.output
-    )
+        "problem: out of range (1)\n  good.csv:2: similarity is 4.5, but the "
+        "scale is 0 to 4. Correct the value"
+    ) in result.output
     assert "1 problem, 0 warnings" in result.output
 
 

@@ -38,12 +38,14 @@ def test_columns_error_lists_columns_a_near_name_and_the_remedy():
     with pytest.raises(DataError) as caught:
         find_text_columns(["First", "Second", "score"], "frist", source="pairs.csv")
     assert str(caught.value) == (
-        "pairs.csv: no column 'frist' (did you mean 'First'?); columns: First, Second, score; "
-        "name an existing column by --text-a NAME"
+        "pairs.csv: there is no column 'frist' (did you mean 'First'?). "
+        "The columns are First, Second, score. Name an existing column with --text-a NAME."
     )
-    with pytest.raises(DataError, match=r"columns: x, y; name them: --text-a NAME --text-b NAME"):
+    with pytest.raises(
+        DataError, match=r"The columns are x, y\. Name the text columns: --text-a NAME --text-b NAME"
+    ):
         find_text_columns(["x", "y"])
-    with pytest.raises(DataError, match=r"name them: --text-a NAME --text-b NAME"):
+    with pytest.raises(DataError, match=r"Name the text columns: --text-a NAME --text-b NAME"):
         find_text_columns(["text_a", "text_b", "other"], "other")
     with pytest.raises(DataError, match=r"both texts come from column 'a'"):
         find_text_columns(["a", "b"], "a", "a")
@@ -53,7 +55,7 @@ def test_columns_one_text():
     assert find_text_column(["label", "Sentence"]) == "Sentence"
     assert find_text_column(["anything"]) == "anything"
     assert find_text_column(["x", "y"], "y") == "y"
-    with pytest.raises(DataError, match="name it: --text-a NAME"):
+    with pytest.raises(DataError, match="Name the text column: --text-a NAME"):
         find_text_column(["x", "y"])
     with pytest.raises(DataError, match="no column 'z'"):
         find_text_column(["x", "y"], "z")
@@ -128,7 +130,10 @@ def test_ratings_numbers_and_labels_are_found_and_the_rest_left_out(caplog):
     assert list(found) == ["score", "label"]
     assert (found["score"].kind, found["score"].scale) == ("graded", "0..5")
     assert (found["label"].kind, found["label"].labels) == ("classes", ("no", "yes"))
-    assert "column 'score': graded 0..5 (found 0 to 4.5); another range: score:lo..hi" in caplog.text
+    assert (
+        "column 'score': read as a scale of 0..5 (found 0 to 4.5). To declare "
+        "another scale, write score:lo..hi."
+    ) in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -169,19 +174,20 @@ def test_ratings_declared_forms():
 def test_ratings_declared_errors():
     rows = rated("grade", ["low", "low"])
     with pytest.raises(
-        DataError, match=r"rows: no column 'grad' \(did you mean 'grade'\?\).*--relation NAME:lo\.\.hi"
+        DataError,
+        match=r"rows: there is no column 'grad' \(did you mean 'grade'\?\).*--relation NAME:lo\.\.hi",
     ):
         relations_of(rows, ["grad:0..5"])
     with pytest.raises(
-        DataError, match=r"rows: relation 'grade' has only the label 'low', expected two or more"
+        DataError, match=r"rows: relation 'grade' has only the label 'low', but two or more are needed"
     ):
         relations_of(rows, ["grade:classes"])
-    with pytest.raises(UsageError, match="expected NAME:lo"):
+    with pytest.raises(UsageError, match="Write NAME:lo"):
         relations_of(rows, ["grade"])
 
 
 def test_ratings_declared_twice_are_refused():
-    with pytest.raises(UsageError, match="relation 'score' is declared twice; keep one"):
+    with pytest.raises(UsageError, match=r"relation 'score' is declared twice\. Keep one"):
         infer_relations([{"a": "x", "b": "y", "score": 1}], declared=["score:0..5", "score:0..4"])
 
 

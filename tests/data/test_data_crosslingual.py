@@ -87,27 +87,31 @@ def test_crosslingual_translated_corpora_can_be_crossed():
     "split", ["en-xx_test", "xx-en_test", "xx_test", "en-de_held", "en-de-fr_test", "-_"]
 )
 def test_crosslingual_unknown_split_names_languages_and_parts(split):
-    with pytest.raises(UsageError, match=r"XX-YY_SPLIT.*languages are de, en, es.* and splits train, dev"):
+    with pytest.raises(
+        UsageError, match=r"XX-YY_SPLIT.*the languages de, en, es.* and the splits train, dev"
+    ):
         load_corpus("stsb_multi_mt", split)
 
 
 def test_crosslingual_needs_a_translated_corpus():
-    with pytest.raises(UsageError, match="has no split 'en-de_test'; choose one of train, dev, test"):
+    with pytest.raises(UsageError, match=r"has no split 'en-de_test'\. Choose one of train, dev, test"):
         load_corpus("stsb", "en-de_test")
     splits = {name: Split(name, name, 1, language=name[:2]) for name in ("en_test", "de_test")}
     corpus = Corpus("other", "", "", "", ("a", "b"), (), splits)
-    with pytest.raises(UsageError, match="choose one of en_test, de_test"):
+    with pytest.raises(UsageError, match="Choose one of en_test, de_test"):
         corpus.find_split("en-de_test")
 
 
 def test_crosslingual_unequal_rows_name_both_files(tiny):
     write_side(tiny, "de", ROWS["de"][:1])
     with pytest.raises(
-        DataError, match=r"en\.test\.tsv:3: has no translation in stsb_multi_mt/de\.test\.tsv, which ends"
+        DataError,
+        match=r"en\.test\.tsv:3: this row has no translation, because stsb_multi_mt/de\.test\.tsv ends",
     ):
         load_corpus("stsb_multi_mt", "en-de_test", data_dir=tiny)
     with pytest.raises(
-        DataError, match=r"en\.test\.tsv:3: has no translation in stsb_multi_mt/de\.test\.tsv"
+        DataError,
+        match=r"en\.test\.tsv:3: this row has no translation, because stsb_multi_mt/de\.test\.tsv ends",
     ):
         load_corpus("stsb_multi_mt", "de-en_test", data_dir=tiny)
 
@@ -115,7 +119,8 @@ def test_crosslingual_unequal_rows_name_both_files(tiny):
 def test_crosslingual_other_ratings_name_both_files_and_the_row(tiny):
     write_side(tiny, "de", [ROWS["de"][0], ("3.1", *ROWS["de"][1][1:])])
     expected = (
-        r"en\.test\.tsv:3: similarity is '1\.2', but '3\.1' in its translation at .*/de\.test\.tsv:3; take"
+        r"en\.test\.tsv:3: similarity is '1\.2' here, but '3\.1' in its translation "
+        r"at .*/de\.test\.tsv:3\. Take"
     )
     with pytest.raises(DataError, match=expected):
         load_records("stsb_multi_mt/en-de_test", data_dir=tiny)
@@ -130,7 +135,9 @@ def test_crosslingual_malformed_row_is_not_stepped_over(tiny):
 
 
 def test_crosslingual_wrong_rows_and_checksums_are_reported(tiny):
-    with pytest.raises(DataError, match="corpus stsb_multi_mt/en-de_test: 2 rows, expected 1,379"):
+    with pytest.raises(
+        DataError, match="corpus stsb_multi_mt/en-de_test: the file has 2 rows, but 1,379 are expected"
+    ):
         load_corpus("stsb_multi_mt", "en-de_test", data_dir=tiny)
     corpus = find_corpus("stsb_multi_mt")
     problems = verify(corpus, corpus.find_split("en-de_test"), tiny)
@@ -144,7 +151,7 @@ def test_crosslingual_wrong_rows_and_checksums_are_reported(tiny):
 
 def test_crosslingual_absent_side_is_named(tiny):
     with pytest.raises(
-        DataError, match=r"stsb_multi_mt/fr_test: stsb_multi_mt/fr\.test\.tsv\.xz is not here"
+        DataError, match=r"stsb_multi_mt/fr_test: stsb_multi_mt/fr\.test\.tsv\.xz was not found"
     ):
         load_records("stsb_multi_mt/en-fr_test", data_dir=tiny)
     corpus = find_corpus("stsb_multi_mt")
@@ -164,7 +171,7 @@ def test_crosslingual_verify_compares_sides_that_are_pinned_by_rows_only(tiny):
     assert verify(corpus, corpus.find_split("en-de_test"), tiny) == []
     write_side(tiny, "de", [ROWS["de"][1], ROWS["de"][0]])
     (problem,) = verify(corpus, corpus.find_split("en-de_test"), tiny)
-    assert "similarity is '5.0', but '1.20'" in problem.message
+    assert "similarity is '5.0' here, but '1.20'" in problem.message
 
 
 def test_crosslingual_cli_list_mentions_it(tiny, monkeypatch):

@@ -124,17 +124,21 @@ def test_drawing_is_from_the_rows_that_where_keeps(folder):
 def test_drawing_from_another_number_of_rows_is_refused(folder, rows):
     write(folder / "own.tsv", (["up", "down"] * 21)[:rows])
     corpus = own_corpus(SeededDraw(1, "label", 40, 0, 20))
-    found = rf"own\.tsv: {rows} rows, expected 40 to draw from; copy or download it again"
+    found = (
+        rf"own\.tsv: the file has {rows} rows, but 40 are expected to draw from. Copy or download it again"
+    )
     with pytest.raises(DataError, match=found):
         rows_of(corpus, "0", folder)
     (problem,) = verify(corpus, corpus.find_split(), folder)
-    assert "expected 40 to draw from" in problem.message
+    assert "40 are expected to draw from" in problem.message
 
 
 def test_drawing_without_its_column_is_refused(folder):
     write(folder / "own.tsv", ["up", "down"])
     corpus = own_corpus(SeededDraw(1, "stars", 2, 0, 2))
-    with pytest.raises(DataError, match=r"own\.tsv: no column stars; columns: label, kind, text"):
+    with pytest.raises(
+        DataError, match=r"own\.tsv: there is no column stars\. The columns are label, kind, text"
+    ):
         rows_of(corpus, "0", folder)
 
 

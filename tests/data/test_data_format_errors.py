@@ -21,19 +21,31 @@ UTF16 = "text_a,text_b\nx,y\n".encode("utf-16")
 
 # name of the file, its bytes, what the message must say
 CASES = {
-    "empty csv": ("p.csv", b"", r"p\.csv: is empty, expected a header line and rows; write a header"),
-    "empty tsv": ("p.tsv", b"\n\n", r"p\.tsv: is empty, expected a header"),
-    "empty jsonl": ("p.jsonl", b"", r"p\.jsonl: is empty, expected one JSON object a line; write one"),
+    "empty csv": (
+        "p.csv",
+        b"",
+        r"p\.csv: this is empty, but a header line and rows are expected. Write a header",
+    ),
+    "empty tsv": ("p.tsv", b"\n\n", r"p\.tsv: this is empty, but a header"),
+    "empty jsonl": (
+        "p.jsonl",
+        b"",
+        r"p\.jsonl: this is empty, but one JSON object per line is expected. Write one",
+    ),
     "latin-1": (
         "p.csv",
         b"text_a,text_b\nx,y\ncaf\xe9,z\n",
-        r"p\.csv:3: byte 0xe9 at offset 21 is not UTF-8; save it as UTF-8",
+        r"p\.csv:3: byte 0xe9 at offset 21 is not UTF-8\. Save it as UTF-8",
     ),
-    "utf-16": ("p.csv", UTF16, r"p\.csv:1: this is UTF-16 text, expected UTF-8 text; save it as UTF-8"),
+    "utf-16": (
+        "p.csv",
+        UTF16,
+        r"p\.csv:1: this is UTF-16 text, but UTF-8 text is expected. Save it as UTF-8",
+    ),
     "gzip without its ending": (
         "p.csv",
         gzip.compress(b"text_a,text_b\nx,y\n"),
-        r"p\.csv:1: this is gzip data, expected UTF-8 text; add \.gz to its name",
+        r"p\.csv:1: this is gzip data, but UTF-8 text is expected. Add \.gz to its name",
     ),
     "spreadsheet": (
         "p.csv",
@@ -60,52 +72,66 @@ CASES = {
         b"text_a,text_b\n",
         r"p\.csv\.bz2:1: the file is cut short or damaged.*download it again",
     ),
-    "bzip2 inside": ("p.csv", bz2.compress(b"a,b\n", 1), r"p\.csv:1: this is bzip2 data.*add \.bz2"),
+    "bzip2 inside": ("p.csv", bz2.compress(b"a,b\n", 1), r"p\.csv:1: this is bzip2 data.*Add \.bz2"),
     "comma-separated tsv": (
         "p.tsv",
         b"text_a,text_b\nx,y\n",
-        r"p\.tsv:1: one column, 'text_a,text_b': the fields seem to be separated by commas; name it \.csv",
+        (
+            r"p\.tsv:1: there is one column, 'text_a,text_b', but the fields seem to be "
+            r"separated by commas. Name the file \.csv"
+        ),
     ),
     "tsv without tabs": (
         "p.tsv",
         b"text\nhello\n",
-        r"p\.tsv:1: the header has no tab: one column.*save it as \.csv",
+        r"p\.tsv:1: the header has no tab: there is one column.*save the file as \.csv",
     ),
-    "tab-separated csv": ("p.csv", b"text_a\ttext_b\nx\ty\n", r"separated by tabs; name it \.tsv"),
-    "semicolons": ("p.csv", b"text_a;text_b\nx;y\n", r"separated by semicolons; save it with commas"),
+    "tab-separated csv": ("p.csv", b"text_a\ttext_b\nx\ty\n", r"separated by tabs. Name the file \.tsv"),
+    "semicolons": ("p.csv", b"text_a;text_b\nx;y\n", r"separated by semicolons. Save it with commas"),
     "too few fields, csv": (
         "p.csv",
         b'text_a,text_b\n"x\n",y\nx\n',
-        r'p\.csv:4: 1 field, expected 2 \(text_a, text_b\); put a field .*in double quotes \("\)',
+        (
+            r"p\.csv:4: there is 1 field, but 2 are expected \(text_a, text_b\). "
+            r'Put a field .*in double quotes \("\)'
+        ),
     ),
-    "too many fields, csv": ("p.csv", b"text_a,text_b\nx,y\nx,y,z\n", r"p\.csv:3: 3 fields, expected 2"),
+    "too many fields, csv": (
+        "p.csv",
+        b"text_a,text_b\nx,y\nx,y,z\n",
+        r"p\.csv:3: there are 3 fields, but 2 are expected",
+    ),
     "too many fields, tsv": (
         "p.tsv",
         b"text_a\ttext_b\nx\ty\tz\n",
-        r"p\.tsv:2: 3 fields, expected 2 \(text_a, text_b\); replace a tab",
+        r"p\.tsv:2: there are 3 fields, but 2 are expected \(text_a, text_b\). Replace each tab",
     ),
-    "duplicate columns": ("p.csv", b"a,b,a\n1,2,3\n", r"p\.csv:1: two columns are named 'a'; rename one"),
+    "duplicate columns": (
+        "p.csv",
+        b"a,b,a\n1,2,3\n",
+        r"p\.csv:1: two columns have the same name: 'a'. Rename one",
+    ),
     "NUL": (
         "p.tsv",
         b"text_a\ttext_b\nx\ty\n\0\tz\n",
-        r"p\.tsv:3: a NUL byte at offset 18, expected text; the file is damaged or not UTF-8",
+        r"p\.tsv:3: there is a NUL byte at offset 18, but text is expected. The file is damaged or not UTF-8",
     ),
     "malformed json": (
         "p.jsonl",
         b'{"text_a": "x", "text_b": "y"}\n{"text_a": \n',
-        r"p\.jsonl:2: this line is not a JSON object \(.*\); write one whole object a line",
+        r"p\.jsonl:2: this line is not a JSON object \(.*\). Write one complete object per line",
     ),
     "json array": (
         "p.jsonl",
         b'[{"text_a": "x"}]\n',
-        r"p\.jsonl:1: a JSON list, expected an object; write one",
+        r"p\.jsonl:1: this is a JSON list, but an object is expected. Write one",
     ),
-    "json key twice": ("p.jsonl", b'{"a": "x", "a": "y"}\n', r"p\.jsonl:1: .*the same key twice"),
+    "json key twice": ("p.jsonl", b'{"a": "x", "a": "y"}\n', r"p\.jsonl:1: .*the same key occurs twice"),
     "deep json": ("p.jsonl", b"[" * 100_000 + b"\n", r"p\.jsonl:1: this line is not a JSON object"),
     "open quote": (
         "p.csv",
         b'text_a,text_b\n"x,y\nz,w\n',
-        r"p\.csv:2: this row is not valid CSV.*close every quoted",
+        r"p\.csv:2: this row is not valid CSV.*Close every quoted",
     ),
     "text after a quote": (
         "p.csv",
@@ -122,8 +148,16 @@ CASES = {
         b"text_a,text_b\n",
         r"p\.parquet: this is not a whole parquet file.*write it again",
     ),
-    "unknown ending": ("p.xlsx", b"x", r"p\.xlsx: the ending '\.xlsx' is not known; expected \.csv, \.tsv"),
-    "no ending": ("pairs", b"x", r"pairs: the file name has no ending that tells its format; expected \.csv"),
+    "unknown ending": (
+        "p.xlsx",
+        b"x",
+        r"p\.xlsx: the ending '\.xlsx' is not known\. Rename or convert it to \.csv, \.tsv",
+    ),
+    "no ending": (
+        "pairs",
+        b"x",
+        r"pairs: the file name has no ending that tells its format\. Rename or convert it to \.csv",
+    ),
     "only a compression": ("pairs.gz", b"x", r"pairs\.gz: the file name has no ending"),
 }
 
@@ -169,14 +203,16 @@ def test_formats_truncated_parquet_is_noticed(tmp_path):
 
 def test_formats_absent_file_suggests_a_near_name(tmp_path):
     (tmp_path / "pairs.csv").write_text("a,b\n", encoding="utf-8")
-    with pytest.raises(FormatError, match=r"pair\.csv: no such file; did you mean pairs\.csv\?"):
+    with pytest.raises(FormatError, match=r"pair\.csv: there is no such file\. Did you mean pairs\.csv\?"):
         open_table(tmp_path / "pair.csv")
-    with pytest.raises(FormatError, match=r"zzz\.jsonl: no such file; check the path"):
+    with pytest.raises(FormatError, match=r"zzz\.jsonl: there is no such file\. Check the path"):
         open_table(tmp_path / "none" / "zzz.jsonl")
 
 
 def test_formats_folder_is_refused(tmp_path):
-    with pytest.raises(FormatError, match=r"is a folder without data files, expected a file; name a file"):
+    with pytest.raises(
+        FormatError, match=r"this is a folder without data files, but a file is expected\. Name a file"
+    ):
         open_table(tmp_path)
 
 
@@ -189,7 +225,7 @@ def test_formats_unreadable_file_says_why(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(
-        FormatError, match=r"cannot be opened \(Permission denied\); check the path and its perm"
+        FormatError, match=r"this cannot be opened \(Permission denied\)\. Check the path and its perm"
     ):
         open_table(path)
 
@@ -205,7 +241,9 @@ def test_formats_header_only_is_refused_by_read(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text("text_a,text_b\n", encoding="utf-8")
     assert list(open_table(path)) == []
-    with pytest.raises(DataError, match=r"pairs\.csv: has columns \(text_a, text_b\) but no rows; add rows"):
+    with pytest.raises(
+        DataError, match=r"pairs\.csv: this has columns \(text_a, text_b\) but no rows\. Add rows"
+    ):
         list(read(path))
 
 
@@ -216,7 +254,8 @@ def test_formats_long_field_is_read_and_longer_line_refused(tmp_path):
     assert csv.field_size_limit() >= MAX_LINE
     path.write_text(f"a,b\n{'x' * (MAX_LINE + 1)},y\n", encoding="utf-8")
     with pytest.raises(
-        FormatError, match=r"pairs\.csv:2: a line of more than 10 MB, expected one row a line; check"
+        FormatError,
+        match=r"pairs\.csv:2: this line has more than 10 MB, but one row per line is expected\. Check",
     ):
         list(open_table(path))
 

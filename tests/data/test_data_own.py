@@ -31,9 +31,9 @@ ROWS = [
     for n in range(60)
 ]
 GUESSES = (
-    "column 'mood' (calm, glad, sad, …) is not learnt; if it is a label: --relation mood:classes",
-    "column 'duplicate_of' holds only 0, 1, read as a scale 0..1 that rises with likeness; "
-    "as labels: --relation duplicate_of:classes",
+    "column 'mood' (calm, glad, sad, …) is not used. If it holds labels, declare it: --relation mood:classes",
+    "column 'duplicate_of' holds only 0, 1. It is read as a scale 0..1 on which "
+    "higher means more similar. If these are labels, declare them: --relation duplicate_of:classes",
 )
 
 
@@ -154,7 +154,7 @@ def test_own_table_of_single_texts(tmp_path):
     assert (table.texts, table.rated) == (("text",), 12)
     assert table.relations == (Relation.classes("label", ["glad", "sad"]),)
     assert open_own_table(path, name="x", pairs=False) == table
-    with pytest.raises(DataError, match="no two columns are known to hold the texts"):
+    with pytest.raises(DataError, match="no two columns have known names for texts"):
         open_own_table(path, name="x", pairs=True)
 
 
@@ -166,7 +166,9 @@ def test_own_table_takes_named_text_columns(tmp_path):
     table = open_own_table(path, name="x", text_a="left one", text_b="right one")
     as_found_by_steps(path, table)
     assert (table.texts, table.named) == (("left one", "right one"), ("left one", "right one"))
-    with pytest.raises(DataError, match=r"^my/pairs\.csv: no column 'lift one' \(did you mean 'left one'"):
+    with pytest.raises(
+        DataError, match=r"^my/pairs\.csv: there is no column 'lift one' \(did you mean 'left one'"
+    ):
         open_own_table(path, name="my/pairs.csv", text_a="lift one", text_b="right one")
 
 
@@ -185,8 +187,8 @@ def test_own_table_looks_for_guesses_only_so_far(tmp_path, monkeypatch):
     columns = ("text_a", "text_b", "score", "mood")
     found = open_own_table(write(tmp_path, "csv", rows, columns), name="x").guesses
     assert len(found) == 2
-    assert found[0].startswith("column 'mood' (x, y) is not learnt")
-    assert found[1].startswith("column 'score' holds only 0, 1, read as a scale 0..5")
+    assert found[0].startswith("column 'mood' (x, y) is not used")
+    assert found[1].startswith("column 'score' holds only 0, 1. It is read as a scale 0..5")
     rows[9]["mood"], rows[9]["score"] = "7", "5"
     assert open_own_table(write(tmp_path, "csv", rows, columns), name="x").guesses == ()
 
@@ -204,16 +206,17 @@ def test_own_table_without_rows_or_that_cannot_be_read(tmp_path):
         open_own_table(path, name="x")
     assert (
         str(caught.value)
-        == "pairs.csv: has columns (text_a, text_b, score) but no rows; add rows below the header"
+        == "pairs.csv: this has columns (text_a, text_b, score) but no rows. Add rows below the header."
     )
     path.write_text("text_a,text_b,score\na,b,1\nc,d\n", encoding="utf8")
     with pytest.raises(
-        FormatError, match=r"pairs\.csv:3: 2 fields, expected 3 \(text_a, text_b, score\); put"
+        FormatError,
+        match=r"pairs\.csv:3: there are 2 fields, but 3 are expected \(text_a, text_b, score\)\. Put",
     ):
         open_own_table(path, name="x")
-    with pytest.raises(FormatError, match=r"no such file; did you mean pairs\.csv"):
+    with pytest.raises(FormatError, match=r"there is no such file\. Did you mean pairs\.csv"):
         open_own_table(tmp_path / "pair.csv", name="x")
-    with pytest.raises(UsageError, match="cannot read rows from int"):
+    with pytest.raises(UsageError, match="rows cannot be read from int"):
         open_own_table(3, name="x")
 
 
@@ -224,7 +227,9 @@ def test_own_table_from_standard_input_is_not_gone_through(monkeypatch):
 
     for declared in ([], ["score:classes"]):
         pipe()
-        with pytest.raises(UsageError, match="stdin is read only once; name the relations with their range"):
+        with pytest.raises(
+            UsageError, match=r"stdin can be read only once\. Declare the relations with their range"
+        ):
             open_own_table("-", name="x", declared=declared)
     pipe()
     table = open_own_table("-", name="x", declared=["score:0..5"])

@@ -198,7 +198,7 @@ def test_parallel_headerless_columns_are_numbers(tmp_path):
     text = read_parallel(path, COUPLE, columns=(1, 2))
     assert (text.a, text.b) == (["a", "c"], ["b", "d"])
     assert read_parallel(path, COUPLE, layout="headerless").b == ["b", "d"]
-    with pytest.raises(UsageError, match=r"deu\.txt has no header; give two numbers"):
+    with pytest.raises(UsageError, match=r"deu\.txt has no header\. Give two different numbers"):
         read_parallel(path, COUPLE, columns=("en", "de"), layout="headerless")
 
 
@@ -226,7 +226,7 @@ def test_parallel_tatoeba_pairs(tmp_path):
     path = tmp_path / "Sentence pairs in English-German.tsv"
     path.write_bytes(b"\xef\xbb\xbf" + "\n".join(rows).encode())
     assert list(read_parallel(path, ("eng", "deu"))) == PAIRS
-    with pytest.raises(DataError, match=r"nothing in it tells its two languages; name them: languages ="):
+    with pytest.raises(DataError, match=r"the two languages are unknown\. Name the languages: languages ="):
         read_parallel(path)
 
 
@@ -284,7 +284,7 @@ def test_parallel_drops_and_reports_empty_identical_and_repeated(tmp_path):
     assert report.dropped == {EMPTY: 2, IDENTICAL: 1, REPEATED: 2}
     assert report.first == {EMPTY: "x.en:2", IDENTICAL: "x.en:3", REPEATED: "x.en:5"}
     assert (report.rows, report.kept) == (8, 3)
-    assert str(report.notes[0]) == "x.en:2: an empty side: 2 of 8 rows dropped, this the first"
+    assert str(report.notes[0]) == "x.en:2: 2 of 8 rows were dropped (an empty side). This is the first one."
     assert json.loads(json.dumps(report.to_dict()))["kept"] == 3
 
 
@@ -313,35 +313,38 @@ REFUSED = {
     "unequal line counts": (
         ("x.en", "x.de"),
         {"x.en": b"one\ntwo\nthree\n", "x.de": b"eins\nzwei"},
-        r"x\.de: too few lines: x\.en has 3 lines and x\.de 2, expected a translation.*one release",
+        (
+            r"x\.de: there are too few lines: x\.en has 3 lines and x\.de 2, but each "
+            r"line needs a translation.*same release"
+        ),
     ),
     "one side empty": (
         ("x.en", "x.de"),
         {"x.en": b"one\ntwo\n", "x.de": b""},
-        r"x\.de: too few lines: x\.en has 2 lines and x\.de 0",
+        r"x\.de: there are too few lines: x\.en has 2 lines and x\.de 0",
     ),
-    "both sides empty": (("x.en", "x.de"), {"x.en": b"", "x.de": b""}, r"x\.en, x\.de: holds no pairs"),
+    "both sides empty": (("x.en", "x.de"), {"x.en": b"", "x.de": b""}, r"x\.en, x\.de: this holds no pairs"),
     "every side blank": (
         ("x.en", "x.de"),
         {"x.en": b"one\ntwo\n", "x.de": b"\n \n"},
-        r"no pair is left of 2 rows: 2 with an empty side; check that the two sides",
+        r"no pair is left of 2 rows: 2 with an empty side. Check that the two sides",
     ),
     "one file twice": (
         ("x.en", "x.en"),
         {"x.en": b"one\ntwo\n"},
         r"no pair is left of 2 rows: 2 with the same text on both sides",
     ),
-    "no second file": (("x.en", "x.de"), {"x.en": b"one\n"}, r"x\.de: cannot be opened.*check the path"),
-    "no second side": ("x", {"x.en": b"one\n"}, r"x\.de: cannot be opened.*check the path"),
+    "no second file": (("x.en", "x.de"), {"x.en": b"one\n"}, r"x\.de: this cannot be opened.*Check the path"),
+    "no second side": ("x", {"x.en": b"one\n"}, r"x\.de: this cannot be opened.*Check the path"),
     "no UTF-8": (
         ("x.en", "x.de"),
         {"x.en": b"one\ntwo\n", "x.de": b"eins\nT\xfcr\n"},
-        r"x\.de:2: byte 0xfc at offset 6 is not UTF-8; save it as UTF-8",
+        r"x\.de:2: byte 0xfc at offset 6 is not UTF-8\. Save it as UTF-8",
     ),
     "a NUL byte": (
         ("x.en", "x.de"),
         {"x.en": b"o\0ne\n", "x.de": b"eins\n"},
-        r"x\.en:1: a NUL byte at offset 1",
+        r"x\.en:1: there is a NUL byte at offset 1",
     ),
     "cut short": (
         ("x.en.gz", "x.de"),
@@ -352,47 +355,56 @@ REFUSED = {
     "an archive": (
         ("sentences.tar.bz2", "links.csv"),
         {"sentences.tar.bz2": b"BZh9", "links.csv": b"1\t2\n"},
-        r"sentences\.tar\.bz2: archives are not read; unpack it first; single files may be .* or \.bz2",
+        (
+            r"sentences\.tar\.bz2: this is an archive, and archives are not read\. Unpack it "
+            r"first; a single file may be .* or \.bz2"
+        ),
     ),
     "a field too many": (
         "p.tsv",
         {"p.tsv": b"en\tde\none\teins\ntwo\tzwei\tzwo\n"},
-        r"p\.tsv:3: 3 fields, expected 2 \(en, de\); replace a tab",
+        r"p\.tsv:3: there are 3 fields, but 2 are expected \(en, de\). Replace each tab",
     ),
     "a field too few, Tatoeba": (
         "p.tsv",
         {"p.tsv": b"1\tone\t2\teins\n3\ttwo\t4\n"},
-        r"p\.tsv:2: 3 fields, expected 4 \(id, sentence, id, translation\); put one tab",
+        r"p\.tsv:2: found 3 fields, but 4 \(id, sentence, id, translation\) are expected\. Put one tab",
     ),
     "a field too many, Tatoeba": (
         "p.tsv",
         {"p.tsv": b"1\tone\t2\teins\n3\ttwo\t4\tzwei\tzwo\n"},
-        r"p\.tsv:2: more than 4 fields, expected 4",
+        r"p\.tsv:2: found more than 4 fields, but 4 ",
     ),
     "no such columns": (
         "p.tsv",
         {"p.tsv": b"en\tfr\none\tun\n"},
-        r"p\.tsv: no two columns are known to hold 'en' and 'de'; columns: en, fr; name them: columns =",
+        (
+            r"p\.tsv: no two columns have known names for 'en' and 'de'\. The columns are "
+            r"en, fr\. Name the columns: columns ="
+        ),
     ),
     "sentences without text": (
         ("sentences.csv", "links.csv"),
         {"sentences.csv": b"1\teng\tone\n2\tdeu\n", "links.csv": b"1\t2\n"},
-        r"sentences\.csv:2: found '2\\tdeu', expected an id, a language and a text.*as it was exported",
+        r"sentences\.csv:2: found '2\\tdeu', but an id, a language and a text.*as it was exported",
     ),
     "links without ids": (
         ("sentences.csv", "links.csv"),
         {"sentences.csv": b"1\teng\tone\n2\tdeu\teins\n", "links.csv": b"1\t2\n1\tzwei\n"},
-        r"links\.csv:2: found '1\\tzwei', expected two sentence ids.*as it was exported",
+        r"links\.csv:2: found '1\\tzwei', but two sentence ids.*as it was exported",
     ),
     "no sentence in a language": (
         ("sentences.csv", "links.csv"),
         {"sentences.csv": b"1\teng\tone\n2\tfra\tun\n", "links.csv": b"1\t2\n"},
-        r"sentences\.csv: no sentence in 'de' \(German\); languages there: eng, fra; choose",
+        (
+            r"sentences\.csv: there is no sentence in 'de' \(German\)\. The languages "
+            r"in the file are eng, fra\. Choose"
+        ),
     ),
     "no link": (
         ("sentences.csv", "links.csv"),
         {"sentences.csv": b"1\teng\tone\n2\tdeu\teins\n", "links.csv": b"1\t3\n"},
-        r"links\.csv: no link joins sentences in 'en' and 'de'; take sentences and links from the same",
+        r"links\.csv: no link joins sentences in 'en' and 'de'. Take sentences and links from the same",
     ),
 }
 
@@ -409,27 +421,31 @@ def test_parallel_refuses_with_file_and_remedy(tmp_path, case):
 
 def test_parallel_refuses_what_the_call_gets_wrong(tmp_path):
     path = write_tsv(tmp_path / "p.tsv", PAIRS)
-    with pytest.raises(UsageError, match=r"no layout is named 'mosses'; choose one of auto, table"):
+    with pytest.raises(UsageError, match=r"there is no layout 'mosses'\. Choose one of auto, table"):
         read_parallel(path, layout="mosses")
-    with pytest.raises(UsageError, match=r"languages = 'en', expected two"):
+    with pytest.raises(UsageError, match=r"languages is 'en', but it must hold two"):
         read_parallel(path, "en")
-    with pytest.raises(UsageError, match=r"layout 'tatoeba' is one file"):
+    with pytest.raises(UsageError, match=r"layout 'tatoeba' needs one file"):
         read_parallel([path, path], COUPLE, layout="tatoeba")
-    with pytest.raises(DataError, match=r"p\.tsv: no column 'dee' \(did you mean 'de'\?\)"):
+    with pytest.raises(DataError, match=r"p\.tsv: there is no column 'dee' \(did you mean 'de'\?\)"):
         read_parallel(path, columns=("en", "dee"))
     with pytest.raises(DataError, match=r"both texts come from column 'en'"):
         read_parallel(path, columns=("en", "en"))
     other = write_tsv(tmp_path / "q.tsv", [("a", "b", "c")], ("en", "de", "fr"))
-    with pytest.raises(DataError, match=r"q\.tsv: 3 columns are named after a language, expected 2"):
+    with pytest.raises(
+        DataError, match=r"q\.tsv: 3 columns are named after a language, but two are expected"
+    ):
         read_parallel(other)
 
 
 def test_parallel_memory_is_bounded_by_line_and_text(tmp_path):
     long = write_tsv(tmp_path / "p.tsv", [("one", "eins"), ("x" * 101, "y")])
-    with pytest.raises(DataError, match=r"p\.tsv:3: en has 101 characters, more than the limit of 100"):
+    with pytest.raises(
+        DataError, match=r"p\.tsv:3: en has 101 characters, which is more than the limit of 100"
+    ):
         read_parallel(long, max_chars=100)
     files = write_moses(tmp_path, a=["x" * (MAX_LINE + 1)], b=["y"])
-    with pytest.raises(FormatError, match=r"x\.en:1: a line of more than 10 MB"):
+    with pytest.raises(FormatError, match=r"x\.en:1: this line has more than 10 MB"):
         read_parallel(files)
     half = write(tmp_path / "p.jsonl", ['{"en": "\\ud800", "de": "b"}'])
     with pytest.raises(DataError, match=r"p\.jsonl:1: en holds half of a surrogate pair"):
@@ -500,17 +516,19 @@ def test_languages_one_spelling_for_each(given, code, base, scripts):
 )
 def test_languages_unknown_code_is_refused_with_the_nearest(tmp_path, code, nearest):
     write_moses(tmp_path)
-    message = rf"x\.de: unknown language code '[^']{{0,40}}' \(nearest: {nearest}.*; write an ISO 639 code"
+    message = (
+        rf"x\.de: the language code '[^']{{0,40}}' is unknown \(nearest: {nearest}.*. Write an ISO 639 code"
+    )
     with pytest.raises(DataError, match=message):
         read_parallel((tmp_path / "x.en", tmp_path / "x.de"), ("en", code))
 
 
 def test_languages_unknown_ending_and_column_name_their_file(tmp_path):
     files = write(tmp_path / "x.en", ["one"]), write(tmp_path / "x.txt", ["eins"])
-    with pytest.raises(DataError, match=r"x\.txt: unknown language code 'txt'"):
+    with pytest.raises(DataError, match=r"x\.txt: the language code 'txt' is unknown"):
         read_parallel(files)
     path = write_tsv(tmp_path / "p.tsv", [("a", "b")], ("en", "other"))
-    with pytest.raises(DataError, match=r"p\.tsv: unknown language code 'other'"):
+    with pytest.raises(DataError, match=r"p\.tsv: the language code 'other'"):
         read_parallel(path, columns=("en", "other"))
 
 
@@ -555,19 +573,19 @@ def test_detection_is_silent_about_the_right_language(code):
 def test_detection_speaks_up_about_any_other(code):
     for declared in set(SAMPLES) - {code}:
         problem = find_mismatch(sentences(code), find_language(declared), source="x")
-        assert str(problem).startswith(f"x: declared '{declared}' (")
+        assert str(problem).startswith(f"x: the declared language is '{declared}' (")
         assert "check that the file is the right one" in problem.remedy
 
 
 @pytest.mark.parametrize(
     ("code", "declared", "said"),
     [
-        ("en", "ru", "100% of the lines looked at are in Latin script, expected Cyrillic script"),
-        ("en", "zh-tw", "in Latin script, expected Chinese script"),
-        ("zh", "ja", "in Chinese script, expected Japanese script"),
+        ("en", "ru", "100% of the checked lines are in Latin script; Cyrillic script is expected"),
+        ("en", "zh-tw", "in Latin script; Chinese script is expected"),
+        ("zh", "ja", "in Chinese script; Japanese script is expected"),
         ("en", "sw", "its words and letters are those of 'en' (English)"),
         ("es", "pt-br", "its words and letters are those of 'es' (Spanish)"),
-        ("ru", "sr-latn", "in Cyrillic script, expected Latin script"),
+        ("ru", "sr-latn", "in Cyrillic script; Latin script is expected"),
     ],
 )
 def test_detection_says_what_it_saw(code, declared, said):
@@ -615,9 +633,11 @@ def test_parallel_warns_of_swapped_sides_in_its_report(tmp_path):
     path = write_tsv(tmp_path / "p.tsv", rows)
     assert read_parallel(path).report.warnings == []
     warnings = read_parallel(path, ("de", "en"), columns=("en", "de")).report.warnings
-    assert [str(warning).split(";")[0] for warning in warnings] == [
-        "p.tsv, en: declared 'de' (German), but its words and letters are those of 'en' (English)",
-        "p.tsv, de: declared 'en' (English), but its words and letters are those of 'de' (German)",
+    assert [str(warning).split(". ")[0] for warning in warnings] == [
+        "p.tsv, en: the declared language is 'de' (German), "
+        "but its words and letters are those of 'en' (English)",
+        "p.tsv, de: the declared language is 'en' (English), "
+        "but its words and letters are those of 'de' (German)",
     ]
 
 

@@ -57,15 +57,18 @@ def test_parallel_corpora_are_read_by_name(tiny, monkeypatch):
 
 def test_parallel_corpora_wrong_rows_and_absent_files_are_errors(tiny):
     with pytest.raises(
-        DataError, match=r"tiny/de-en_test: tiny/de-en\.test\.tsv\.xz is not here .*--data-dir"
+        DataError, match=r"tiny/de-en_test: tiny/de-en\.test\.tsv\.xz was not found .*--data-dir"
     ):
         read_parallel("tiny/de-en_test", data_dir=tiny)
     write(tiny, ROWS[:-1])
-    with pytest.raises(DataError, match="corpus tiny/en-de_train: 3 rows, expected 4; copy or download"):
+    with pytest.raises(
+        DataError,
+        match=r"corpus tiny/en-de_train: the file has 3 rows, but 4 are expected\. Copy or download",
+    ):
         read_parallel("tiny/en-de_train", data_dir=tiny)
     corpus = find_corpus("tiny")
     (problem,) = verify(corpus, corpus.find_split("en-de_train"), tiny)
-    assert problem.message == "3 rows, expected 4"
+    assert problem.message == "the file has 3 rows, but 4 are expected"
 
 
 def test_parallel_corpora_files_that_are_there_win(tiny, monkeypatch):
@@ -77,20 +80,22 @@ def test_parallel_corpora_files_that_are_there_win(tiny, monkeypatch):
 
 
 def test_parallel_corpora_and_rated_ones_are_not_mistaken_for_each_other(tiny):
-    expected = r"'tiny' holds translations, not rated pairs; use it under `parallel`"
+    expected = r"'tiny' holds translations, but rated pairs are expected. Use it under `parallel`"
     for take in (load_corpus, lambda name, split, **more: load_records(f"{name}/{split}", **more)):
         with pytest.raises(UsageError, match=expected):
             take("tiny", "en-de_train", data_dir=tiny)
     with pytest.raises(UsageError, match=expected):
         check("tiny/en-de_train", relations=["similarity:0..5"], data_dir=tiny)
     for source in ("stsb/dev", "stsb_multi_mt/en-de_test"):
-        with pytest.raises(UsageError, match=r"holds rated pairs, not translations; use it under `data`"):
+        with pytest.raises(
+            UsageError, match=r"holds rated pairs, but translations are expected\. Use it under `data`"
+        ):
             read_parallel(source, data_dir=tiny)
 
 
 def test_parallel_corpora_unknown_splits():
     with pytest.raises(
-        UsageError, match=r"corpus 'tatoeba' has no split 'en-xx_train'; choose one of en-ar_t"
+        UsageError, match=r"corpus 'tatoeba' has no split 'en-xx_train'\. Choose one of en-ar_t"
     ):
         read_parallel("tatoeba/en-xx_train")
     with pytest.raises(UsageError, match=r"corpus 'tatoeba_laser' has several splits \(ar-en_test, "):
@@ -102,7 +107,7 @@ def test_parallel_names_lists_what_can_be_read(tiny):
     assert parallel_names("tiny", "test") == ("tiny/de-en_test",)
     assert find_corpus("tiny").language_pairs == (("en", "de"), ("de", "en"))
     assert find_corpus("stsb").language_pairs == ()
-    with pytest.raises(UsageError, match="has no part 'dev'; choose one of train, test"):
+    with pytest.raises(UsageError, match=r"has no part 'dev'\. Choose one of train, test"):
         parallel_names("tiny", "dev")
     with pytest.raises(UsageError, match="holds rated pairs"):
         parallel_names("stsb")
@@ -130,7 +135,8 @@ def test_parallel_check_reports_what_reading_drops(tiny):
     assert report.length_range == (8, 8, 8)
     first = report.findings[0].problem
     assert str(first) == (
-        "tiny/en-de.train.tsv.bz2:3: the same text on both sides: 1 of 4 rows dropped, this the first"
+        "tiny/en-de.train.tsv.bz2:3: 1 of 4 rows were dropped (the same text on "
+        "both sides). This is the first one."
     )
     write(tiny, [*ROWS, *ROWS[1:2] * 40])
     report = check("tiny/en-de_train", data_dir=tiny)
@@ -146,7 +152,7 @@ def test_parallel_check_warns_of_another_language(tiny):
 
 def test_parallel_check_of_an_absent_and_a_broken_file(tiny):
     (finding,) = check("tiny/de-en_test", data_dir=tiny).findings
-    assert (finding.kind, "is not here" in finding.problem.message) == ("unreadable", True)
+    assert (finding.kind, "was not found" in finding.problem.message) == ("unreadable", True)
     (tiny / "tiny" / "en-de.train.tsv.bz2").write_bytes(b"BZh9")
     assert set(check("tiny/en-de_train", data_dir=tiny).counts) == {"other version", "unreadable"}
     result = call("check", "tiny", "--data-dir", tiny)
@@ -155,7 +161,7 @@ def test_parallel_check_of_an_absent_and_a_broken_file(tiny):
 
 def test_parallel_cli_list_shows_them_apart(tiny, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    rated, _, parallel = call("list", "--data-dir", tiny).output.partition("parallel text:")
+    rated, _, parallel = call("list", "--data-dir", tiny).output.partition("Parallel text:")
     assert "tatoeba" not in rated
     assert "stsb" not in parallel
     assert "in 18 pairs" in parallel

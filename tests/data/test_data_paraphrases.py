@@ -68,7 +68,7 @@ def test_paraphrases_of_a_corpus_are_the_first_text_with_each_other(tiny):
         ("It rained.", "There was rain."),
     ]
     assert told == [
-        "owls/train: 4 of 6 pairs kept, dropped 1 with the same text twice, 1 that repeat another"
+        "owls/train: kept 4 of 6 pairs, dropped 1 with the same text twice, 1 that repeat another"
     ]
     assert [pair.source for pair in pairs[1:3]] == ["owls/train.jsonl.bz2:1", "owls/train.jsonl.bz2:2"]
 
@@ -91,34 +91,47 @@ def test_paraphrases_text_columns_of_a_corpus_can_be_chosen(tiny):
     with pytest.raises(DataError) as caught:
         read_paraphrases("owls/train", text_b="shirt", only={"plane": "x"}, data_dir=tiny)
     assert [problem.message for problem in caught.value.problems] == [
-        "no column 'shirt' (did you mean 'short'?); columns: plain, short, said",
-        "no column 'plane' (did you mean 'plain'?); columns: plain, short, said",
+        "there is no column 'shirt' (did you mean 'short'?). The columns are plain, short, said",
+        "there is no column 'plane' (did you mean 'plain'?). The columns are plain, short, said",
     ]
 
 
 def test_paraphrases_wrong_rows_and_absent_files_are_errors(tiny):
     write_rows(tiny, ROWS[:1])
-    with pytest.raises(DataError, match="corpus owls/train: 1 rows, expected 2; copy or download it again"):
+    with pytest.raises(
+        DataError,
+        match=r"corpus owls/train: the file has 1 rows, but 2 are expected\. Copy or download it again",
+    ):
         read_paraphrases("owls/train", data_dir=tiny)
-    with pytest.raises(DataError, match=r"owls/test\.jsonl\.xz is not here"):
+    with pytest.raises(DataError, match=r"owls/test\.jsonl\.xz was not found"):
         read_paraphrases("owls/test", data_dir=tiny)
     write_rows(tiny, [{"plain": "x"}])
-    with pytest.raises(DataError, match=r"no column short, said; columns: plain; give the file as published"):
+    with pytest.raises(
+        DataError, match=r"there is no column short, said\. The columns are plain\. Use the file as published"
+    ):
         read_paraphrases("owls/train", data_dir=tiny)
 
 
 def test_paraphrases_a_text_that_is_none_is_an_error_with_its_line(tiny):
     write_rows(tiny, [ROWS[0], {**ROWS[1], "said": ["There was rain.", " "]}])
-    with pytest.raises(DataError, match=r"owls/train\.jsonl\.bz2:2: said is empty, expected a text; fill it"):
+    with pytest.raises(
+        DataError, match=r"owls/train\.jsonl\.bz2:2: said is empty, but a text is expected\. Fill it"
+    ):
         read_paraphrases("owls/train", data_dir=tiny)
 
 
 def test_paraphrases_corpora_are_not_mistaken_for_others(tiny):
-    with pytest.raises(UsageError, match=r"'owls' holds paraphrases, not rated pairs; read it by read_para"):
+    with pytest.raises(
+        UsageError, match=r"'owls' holds paraphrases, but rated pairs are expected\. Read it with read_para"
+    ):
         load_records("owls/train", data_dir=tiny)
-    with pytest.raises(UsageError, match=r"'owls' holds paraphrases, not translations; read it by read_para"):
+    with pytest.raises(
+        UsageError, match=r"'owls' holds paraphrases, but translations are expected\. Read it with read_para"
+    ):
         read_parallel("owls/train", data_dir=tiny)
-    with pytest.raises(UsageError, match=r"'tatoeba' holds translations, not paraphrases; use it under `par"):
+    with pytest.raises(
+        UsageError, match=r"'tatoeba' holds translations, but paraphrases are expected\. Use it under `par"
+    ):
         read_paraphrases("tatoeba/en-en_train", data_dir=tiny)
     with pytest.raises(UsageError, match=r"'owls' has several splits"):
         read_paraphrases("owls", data_dir=tiny)
@@ -140,14 +153,17 @@ def rated(tmp_path, monkeypatch):
 def test_paraphrases_of_a_rated_corpus_are_picked_by_label(rated):
     pairs = read_paraphrases("paws_wiki/dev", only=SAME, data_dir=rated)
     assert texts(pairs) == [("Ann met Bo.", "Bo was met by Ann."), ("It is hot.", "It is warm.")]
-    with pytest.raises(UsageError, match=r"say which are, such as only = \{'paraphrase': 'paraphrase'\}"):
+    with pytest.raises(
+        UsageError, match=r"Choose those that are, such as only = \{'paraphrase': 'paraphrase'\}"
+    ):
         read_paraphrases("paws_wiki/dev", data_dir=rated)
     with pytest.raises(UsageError, match=r"such as only = \{'similarity': '5'\}"):
         read_paraphrases("stsb/dev", data_dir=rated)
-    with pytest.raises(UsageError, match=r"'sst2' holds single texts, not pairs"):
+    with pytest.raises(UsageError, match=r"'sst2' holds single texts, but pairs are expected"):
         read_paraphrases("sst2/dev", only={"sentiment": "positive"}, data_dir=rated)
     expected = (
-        r"no row has paraphrase = 'yes'; paraphrase holds 'paraphrase', 'not_paraphrase'; correct `only`"
+        r"no row has paraphrase = 'yes', because paraphrase holds 'paraphrase', "
+        r"'not_paraphrase'\. Correct `only`"
     )
     with pytest.raises(DataError, match=expected):
         read_paraphrases("paws_wiki/dev", only={"paraphrase": "yes"}, data_dir=rated)
@@ -165,10 +181,10 @@ def test_paraphrases_of_a_table(tmp_path):
     with pytest.raises(DataError) as caught:
         read_paraphrases(path, only={"scare": "5"})
     assert [str(problem) for problem in caught.value.problems] == [
-        "pairs.csv: no two columns are known to hold the texts; columns: one, two, score; "
-        "name them: --text-a NAME --text-b NAME",
-        "pairs.csv: no column 'scare' (did you mean 'score'?); columns: one, two, score; "
-        "name an existing column in `only`",
+        "pairs.csv: no two columns have known names for texts. The columns are one, two, score. "
+        "Name the text columns: --text-a NAME --text-b NAME",
+        "pairs.csv: there is no column 'scare' (did you mean 'score'?). The columns are one, two, score. "
+        "Name an existing column in `only`.",
     ]
     assert len(read_paraphrases([("A hut.", "A shed."), ("A hut.", "A cabin.")])) == 2
 
@@ -182,7 +198,9 @@ def test_paraphrases_of_a_table_may_hold_lists(tmp_path):
 def test_paraphrases_with_nothing_left_are_an_error(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text("a\tb\nA hut.\ta hut!\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"pairs\.tsv: holds no pair of two different texts; check its text"):
+    with pytest.raises(
+        DataError, match=r"pairs\.tsv: this holds no pair of two different texts\. Check the text"
+    ):
         read_paraphrases(path)
 
 
@@ -197,12 +215,12 @@ def test_paraphrases_of_a_file_of_links_keep_them(tmp_path, ending):
     (found,) = read_paraphrases(path, tell=told.append)
     assert found == next(read_links(path))
     assert (found.links, found.words_a, found.spans_b, found.aligned) == ((link,), words[0], ((0, 2),), True)
-    assert told == [f"links.jsonl{ending}: 1 of 2 pairs kept, dropped 1 that repeat another"]
-    with pytest.raises(UsageError, match=r"holds phrase links, .*leave out text_a, text_b and only"):
+    assert told == [f"links.jsonl{ending}: kept 1 of 2 pairs, dropped 1 that repeat another"]
+    with pytest.raises(UsageError, match=r"holds phrase links, .*Leave out text_a, text_b and only"):
         read_paraphrases(path, only={"by": "Ann"})
     path = tmp_path / "broken.jsonl"
     path.write_text('{"text_a": "A", "text_b": "B", "links": [3]}\n', encoding="utf-8")
-    with pytest.raises(DataError, match=r"broken\.jsonl:1: links\[0\] is 3, expected"):
+    with pytest.raises(DataError, match=r"broken\.jsonl:1: links\[0\] is 3, but"):
         read_paraphrases(path)
 
 
@@ -211,9 +229,9 @@ def test_paraphrases_with_links_that_would_be_lost_are_refused(tmp_path):
     linked = {"text_a": "It rained.", "text_b": "Rain fell.", "links": [{"a": [0, 2], "b": [0, 2]}]}
     file = tmp_path / "mixed.jsonl"
     file.write_text(f"{json.dumps(plain)}\n{json.dumps(linked)}\n")
-    with pytest.raises(DataError, match=r"mixed.jsonl:2: has links, which would not be read"):
+    with pytest.raises(DataError, match=r"mixed.jsonl:2: this row has links, which would be ignored"):
         read_paraphrases(file)
-    with pytest.raises(DataError, match="which would not be read"):
+    with pytest.raises(DataError, match="which would be ignored"):
         read_paraphrases([linked, linked])
 
 
@@ -226,7 +244,7 @@ def test_paraphrases_sample_does_not_hang_on_the_order_of_the_file():
     assert set(texts(few)) < set(texts(read_paraphrases(rows, limit=50)))
     assert set(texts(few)) != set(texts(read_paraphrases(rows, limit=20, seed=2)))
     assert len(read_paraphrases(rows, limit=500)) == 200
-    with pytest.raises(UsageError, match="limit = 0, expected at least 1"):
+    with pytest.raises(UsageError, match="limit is 0, but it must be at least 1"):
         read_paraphrases(rows, limit=0)
 
 
@@ -251,23 +269,26 @@ def test_paraphrases_check_reports_what_reading_drops(tiny):
     assert (report.ok, report.rows, report.texts) == (True, 2, ("plain", "short", "said"))
     assert report.counts == {"same text on both sides": 1, "duplicate row": 1}
     assert str(report.findings[0].problem) == (
-        "owls/train.jsonl.bz2:1: the same text on both sides: 1 of 6 pairs dropped, this the first"
+        "owls/train.jsonl.bz2:1: 1 of 6 pairs were dropped (the same text on "
+        "both sides). This is the first one."
     )
     write_rows(tiny, [*ROWS, ROWS[0]])
     report = check("owls/train", data_dir=tiny)
     assert report.counts["other version"] == 1
     corpus = find_corpus("owls")
     (problem,) = verify(corpus, corpus.find_split("train"), tiny)
-    assert problem.message == "3 rows, expected 2"
+    assert problem.message == "the file has 3 rows, but 2 are expected"
     assert check("owls/test", data_dir=tiny).counts == {"unreadable": 1}
-    with pytest.raises(UsageError, match="holds paraphrases, not rated pairs"):
+    with pytest.raises(UsageError, match="holds paraphrases, but rated pairs"):
         check("owls/train", relations=["similarity:0..5"], data_dir=tiny)
 
 
 def test_paraphrases_command_line_lists_and_checks(tiny, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     listed = call("list", "--data-dir", tiny).output
-    below = listed.partition("paraphrases: texts that say the same, the first with each of the others")[2]
+    below = listed.partition(
+        "Paraphrases: texts with the same meaning; the first is paired with each of the others"
+    )[2]
     assert all(name in below for name in (*PARAPHRASES, "owls"))
     assert "crowd_simplifications" in below
     assert "train 59,168" in below
@@ -275,7 +296,7 @@ def test_paraphrases_command_line_lists_and_checks(tiny, monkeypatch):
     assert (entries["asset"]["kind"], entries["asset"]["relations"]) == ("paraphrases", [])
     result = call("check", "owls/train", "--data-dir", tiny)
     assert result.exit_code == 0
-    assert "owls/train.jsonl.bz2: 2 rows, texts in plain and short and said" in result.output
+    assert "owls/train.jsonl.bz2: 2 rows, texts in columns plain and short and said" in result.output
     assert call("check", "owls", "--data-dir", tiny).exit_code == 1  # its test file is not there
 
 

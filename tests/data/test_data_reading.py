@@ -66,7 +66,9 @@ def test_reading_columns_map_names(pairs):
     relation = Relation.graded("closeness", 0, 5)
     records = load_records(pairs, relations=[relation], columns={"closeness": "similarity"})
     assert records[0].values == {"closeness": 4.5}
-    with pytest.raises(DataError, match=r"no column 'closenes'; columns: text_a.*leave the relation out"):
+    with pytest.raises(
+        DataError, match=r"there is no column 'closenes'\. The columns are text_a.*leave the relation out"
+    ):
         read(pairs, relations=[relation], columns={"closeness": "closenes"})
 
 
@@ -89,7 +91,9 @@ def test_reading_missing_values(cell, relation):
 @pytest.mark.parametrize("cell", ["nan", " NaN "])
 @pytest.mark.parametrize("relation", [SIMILARITY, ENTAILS, GRADE])
 def test_reading_a_written_nan_is_refused(cell, relation):
-    with pytest.raises(DataError, match=r"is NaN, expected .*; leave it empty if it is missing"):
+    with pytest.raises(
+        DataError, match=r"is NaN, but a value on .* is expected\. Leave it empty if it is missing"
+    ):
         one(cell, relation)
 
 
@@ -105,7 +109,7 @@ def test_reading_jsonl_an_unquoted_word_is_no_text(tmp_path, word):
     path = tmp_path / "p.jsonl"
     rows = ('{"a": "x", "b": "NaN", "similarity": 1}', f'{{"a": "v", "b": {word}, "similarity": 1}}')
     path.write_text("\n".join(rows))
-    with pytest.raises(DataError, match=rf"p.jsonl:2: b is {word} without quotes, expected a text"):
+    with pytest.raises(DataError, match=rf"p.jsonl:2: b is {word} without quotes, but a text is expected"):
         load_records(path, relations=[SIMILARITY])
 
 
@@ -132,32 +136,38 @@ def test_reading_values(relation, cell, value):
 
 @pytest.mark.parametrize("cell", ["5.2", "-0.1", "inf", 6])
 def test_reading_value_out_of_range(cell):
-    with pytest.raises(ValueRangeError, match=r"rows:1: similarity '.*' is outside 0 to 5; correct it"):
+    with pytest.raises(
+        ValueRangeError, match=r"rows:1: similarity is .*, but the scale is 0 to 5\. Correct the value"
+    ):
         one(cell)
 
 
 @pytest.mark.parametrize("cell", ["four", "3,5", "1_0", [1], 10**400])
 def test_reading_value_that_is_no_number(cell):
     with pytest.raises(
-        DataError, match=r"rows:1: similarity .* is not a number; correct it or leave it empty"
+        DataError,
+        match=r"rows:1: similarity is .*, which is not a number\. Correct the value, or leave it empty",
     ):
         one(cell)
 
 
 def test_reading_unknown_label():
-    with pytest.raises(ValueRangeError, match=r"rows:1: entails 'maybe' is not one of yes, no; correct it"):
+    with pytest.raises(
+        ValueRangeError,
+        match=r"rows:1: entails is 'maybe', but it must be one of yes, no\. Correct the value",
+    ):
         one("maybe", ENTAILS)
 
 
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("", r"rows:2: text_b is empty, expected a text; fill it in or remove the row"),
+        ("", r"rows:2: text_b is empty, but a text is expected. Fill it in, or remove the row"),
         (" \t", r"rows:2: text_b is empty"),
         (None, r"rows:2: text_b is empty"),
         (float("nan"), r"rows:2: text_b is empty"),
-        (12, r"rows:2: text_b is 12 \(int\), expected a text; write it as a string"),
-        ("x" * 51, r"rows:2: text_b has 51 characters, more than the limit of 50; shorten or split"),
+        (12, r"rows:2: text_b is 12 \(int\), but a text is expected. Write it as a string"),
+        ("x" * 51, r"rows:2: text_b has 51 characters, which is more than the limit of 50. Shorten or split"),
         ("a\ud800", r"rows:2: text_b holds half of a surrogate pair"),
     ],
 )
@@ -172,7 +182,7 @@ def test_reading_stops_at_the_first_problem_and_not_before(tmp_path):
     path.write_text("a\tb\tsimilarity\nx\ty\t1\nx\ty\t9\nragged\n", encoding="utf-8")
     records = read(path, relations=[SIMILARITY])
     assert next(records).values == {"similarity": 1.0}
-    with pytest.raises(ValueRangeError, match=r"pairs\.tsv:3: similarity '9"):
+    with pytest.raises(ValueRangeError, match=r"pairs\.tsv:3: similarity is 9"):
         next(records)
 
 
@@ -185,7 +195,7 @@ def test_reading_standard_input_needs_declared_relations(monkeypatch):
     content = b"text_a,text_b,similarity\nx,y,1\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     with pytest.raises(
-        UsageError, match=r"stdin is read only once; name the relations .*--relation NAME:lo\.\.hi"
+        UsageError, match=r"stdin can be read only once\. Declare the relations .*--relation NAME:lo\.\.hi"
     ):
         read("-")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))

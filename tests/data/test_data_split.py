@@ -51,12 +51,12 @@ def test_split_says_so_where_rows_hang_together(tmp_path, here):
     code, said = here("data", "split", "p.csv", "--output", "out")
     assert code == 0, said
     assert "out/test.csv: 8 rows" in said
-    assert "texts of the test file also stand in the train file" in said.replace("\n", " ")
+    assert "Some texts are in both the test file and the train file" in said.replace("\n", " ")
 
 
 def test_split_refuses_shares_that_leave_nothing(tmp_path):
     path = write(tmp_path / "p.csv", [(f"a {n}", f"b {n}") for n in range(20)])
-    with pytest.raises(UsageError, match="leave nothing to train on"):
+    with pytest.raises(UsageError, match="leave no rows to train on"):
         split_file(path, tmp_path / "out", test=0.6, dev=0.5)
     assert not (tmp_path / "out").exists()
 
@@ -66,7 +66,10 @@ def test_split_of_single_texts_says_which_column_they_are_in(tmp_path, here):
     (tmp_path / "notes.csv").write_text(f"text,verdict\n{rows}")
     code, said = here("data", "split", "notes.csv", "--output", "out")
     assert code == 0, said
-    assert "single texts in text; of pairs name both columns: --text-a NAME --text-b NAME" in said
+    assert (
+        "single texts in column text. If the rows are pairs, name both columns: --text-a NAME --text-b NAME"
+        in said
+    )
     parts = [set((tmp_path / "out" / f"{part}.csv").read_text().split()) for part in ("train", "test")]
     assert parts[0] & parts[1] == {"text,verdict", "note"}
 
@@ -124,5 +127,5 @@ def test_split_of_a_header_alone_is_refused(tmp_path, here):
     for command in (["data", "split", "p.csv", "--output", "out"], ["train", "p.csv", "--output", "m"]):
         code, said = here(*command)
         assert code == 1
-        assert "p.csv: has columns (sentence1, sentence2, score) but no rows" in said
+        assert "p.csv: this has columns (sentence1, sentence2, score) but no rows" in said
     assert [file.name for file in tmp_path.iterdir()] == ["p.csv"]

@@ -121,7 +121,7 @@ def test_tables_standard_input_is_sniffed_and_read_once(monkeypatch, content):
     table = open_table("-")
     assert table.once
     assert [row.fields for row in table] == [{"text_a": "x", "text_b": "y"}]
-    with pytest.raises(UsageError, match=r"stdin can be read only once; save it to a file first"):
+    with pytest.raises(UsageError, match=r"stdin can be read only once\. Save it to a file first"):
         list(table)
 
 
@@ -137,15 +137,17 @@ def test_tables_lists_of_pairs_and_of_dicts():
 
 
 def test_tables_ragged_list_names_the_row():
-    with pytest.raises(DataError, match=r"rows:2: 3 values, expected 2 \(text_a, text_b\); give every row"):
+    with pytest.raises(
+        DataError, match=r"rows:2: there are 3 values, but 2 are expected \(text_a, text_b\)\. Give every row"
+    ):
         list(open_table([("a", "b"), ("a", "b", 1)]))
-    with pytest.raises(DataError, match=r"rows:2: tuple, expected a dict"):
+    with pytest.raises(DataError, match=r"rows:2: found tuple, but a dict"):
         list(open_table([{"a": 1, "b": 2}, ("a", "b")]))
 
 
 @pytest.mark.parametrize("source", [[1, 2], [("a",)], [("a", "b", 1, 2)], 42, None])
 def test_tables_other_objects_are_refused(source):
-    with pytest.raises(UsageError, match="pass a "):
+    with pytest.raises(UsageError, match="Pass a "):
         open_table(source)
 
 
@@ -164,7 +166,7 @@ def test_tables_pandas_frame():
     assert type(rows[0].fields["score"]) is int
     frame["score"] = pandas.array([1, pandas.NA], dtype="Int64")
     assert [row.fields["score"] for row in open_table(frame)] == [1, None]
-    with pytest.raises(FormatError, match="two columns are named 'a'"):
+    with pytest.raises(FormatError, match="two columns have the same name: 'a'"):
         open_table(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
 
 
@@ -176,9 +178,9 @@ def test_tables_dataset_and_its_splits():
     assert [row.fields["a"] for row in table] == ["x", "z"]
     both = datasets.DatasetDict({"train": data, "dev": data.select([1])})
     assert [row.fields["a"] for row in open_table(both, split="dev")] == ["z"]
-    with pytest.raises(DataError, match=r"has several splits \(train, dev\); name one"):
+    with pytest.raises(DataError, match=r"has several splits \(train, dev\)\. Name one"):
         open_table(both)
-    with pytest.raises(DataError, match=r"has no split 'test'; choose one of train, dev"):
+    with pytest.raises(DataError, match=r"there is no split 'test'\. Choose one of train, dev"):
         open_table(both, split="test")
 
 
@@ -219,7 +221,7 @@ def test_tables_hub_id_that_cannot_be_loaded_says_both_readings(monkeypatch):
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     with pytest.raises(
-        FormatError, match=r"data/pairs: is neither a file here nor a dataset .*no route\); check"
+        FormatError, match=r"data/pairs: this is neither a file nor a dataset .*no route\)\. Check"
     ):
         open_table("data/pairs")
 
@@ -232,7 +234,8 @@ def test_tables_absent_package_names_the_extra(tmp_path, monkeypatch, package, s
     Path("pairs.csv.zst").write_bytes(b"\x28\xb5\x2f\xfd")
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(
-        MissingExtraError, match=rf"{package} is not installed; run: pip install 'likewise\[tables\]'"
+        MissingExtraError,
+        match=rf"{package} is not installed\. Install it with: pip install 'likewise\[tables\]'",
     ):
         open_table(source)
 

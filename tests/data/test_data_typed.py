@@ -47,12 +47,14 @@ def test_typed_folder_is_read_like_any_table(folder):
 def test_typed_folder_names_what_is_missing(folder):
     (folder / "pairs" / "text" / "2b_p_D.txt").unlink()
     with pytest.raises(
-        FormatError, match=r"input.europeana.txt:2: 2b_p_D.txt is not in text/; fetch the item"
+        FormatError, match=r"input.europeana.txt:2: 2b_p_D.txt is not in text/\. Fetch the item"
     ):
         load_records(folder, relations=[Relation.parse(text) for text in RELATIONS])
     assert check(folder, relations=RELATIONS).problems == 1
     (folder / "STS.gs.europeana.txt").write_text("4\t0\n")
-    with pytest.raises(FormatError, match=r"2 pairs in STS.input.europeana.txt, 1 lines of scores"):
+    with pytest.raises(
+        FormatError, match=r"there are 2 pairs in STS.input.europeana.txt, but 1 lines of scores"
+    ):
         load_records(folder, relations=[Relation.parse(text) for text in RELATIONS])
 
 
@@ -60,8 +62,8 @@ def test_typed_folder_names_what_is_missing(folder):
     ("line", "message"),
     [
         ("http://items.invalid/record/../../x.html\thttp://items.invalid/record/p/B.html", "is not in text/"),
-        ("one address", "1 addresses, expected two"),
-        ("a\tb", "is no item address"),
+        ("one address", "there are 1 addresses, but two are expected"),
+        ("a\tb", "is not an item address"),
     ],
 )
 def test_typed_folder_refuses_odd_addresses(folder, line, message):

@@ -112,7 +112,7 @@ def test_links_words_are_what_blanks_separate(text):
 def test_links_refuses_spans_that_cross_and_no_others(path, spans):
     put(path, {"text_a": "a b c d e f", "text_b": "g", "links": [], "spans_a": spans})
     if any(crosses(first, second) for first in spans for second in spans):
-        with pytest.raises(DataError, match="which cross; let one hold the other whole"):
+        with pytest.raises(DataError, match=r"which cross\. Let one span hold the other completely"):
             list(read_links(path))
     else:
         assert next(read_links(path)).spans_a == tuple(dict.fromkeys(spans))
@@ -146,42 +146,48 @@ def test_links_may_share_a_span_and_repeats_count_once(path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"links": {}}, r"links is \{\}, expected a list"),
-        ({"links": [[0, 1]]}, r'links\[0\] is \[0, 1\], expected \{"a": \[start, end\]'),
-        ({"links": [{"a": [0, 1]}]}, r"links\[0\] is .*write each link as an object"),
+        ({"links": {}}, r"links is \{\}, but a list is expected"),
+        ({"links": [[0, 1]]}, r'links\[0\] is \[0, 1\], but \{"a": \[start, end\]'),
+        ({"links": [{"a": [0, 1]}]}, r"links\[0\] is .*Write each link as an object"),
         (one(b=[2, 2]), r"links\[0\]\.b is \[2, 2\], which is empty"),
-        (one(a=[0, 6]), r"links\[0\]\.a is \[0, 6\], outside the 5 words of text_a"),
+        (one(a=[0, 6]), r"links\[0\]\.a is \[0, 6\], which is outside the 5 words of text_a"),
         (one(b=[3, 2]), r"\.b is \[3, 2\], which ends before it begins"),
-        (one(a=[-1, 1]), r"\.a is \[-1, 1\], outside"),
-        (one(a=[0, 1.0]), r"\[0, 1\.0\], expected \[start, end\], two whole"),
-        (one(a=[False, True]), "expected .start, end., two whole numbers"),
-        (one(a=[0, 1, 2]), "expected .start, end., two whole numbers"),
-        (one(a=0), "a is 0, expected .start, end."),
-        (one(score="1"), r"links\[0\]\.score is '1', expected a finite"),
-        (one(score=True), "score is True, expected a finite number"),
-        (one(score=math.nan), "score is 'NaN', expected a finite"),
-        (one(score=10**400), "score is 1000.*…, expected a finite"),
+        (one(a=[-1, 1]), r"\.a is \[-1, 1\], which is outside"),
+        (one(a=[0, 1.0]), r"\[0, 1\.0\], but \[start, end\] with two whole"),
+        (one(a=[False, True]), "but .start, end. with two whole numbers is expected"),
+        (one(a=[0, 1, 2]), "but .start, end. with two whole numbers is expected"),
+        (one(a=0), "a is 0, but .start, end. with two"),
+        (one(score="1"), r"links\[0\]\.score is '1', but a finite number"),
+        (one(score=True), "score is True, but a finite number is expected"),
+        (one(score=math.nan), "score is 'NaN', but a finite number"),
+        (one(score=10**400), "score is 1000.*…, but a finite number"),
         (
             {"links": [{"a": [0, 1], "b": [0, 1]}, {"a": [0, 1], "b": [0, 1], "score": 1}]},
-            r"links\[1\] joins the same spans as a link before it, with another score or chance; keep one",
+            r"links\[1\] links the same spans as an earlier link, with another score or chance. Keep one",
         ),
-        (one(chance=1.5), r"links\[0\]\.chance is 1\.5, expected a number from 0 to 1; correct it, or leave"),
-        (one(chance="likely"), r"links\[0\]\.chance is 'likely', expected a number from 0 to 1"),
+        (
+            one(chance=1.5),
+            r"links\[0\]\.chance is 1\.5, but a number from 0 to 1 is expected. Correct it, or leave",
+        ),
+        (one(chance="likely"), r"links\[0\]\.chance is 'likely', but a number from 0 to 1 is expected"),
         ({"spans_a": [[0, 2], [1, 3]]}, r"spans_a holds \[0, 2\] and \[1, 3\], which cross"),
-        ({"spans_b": [[0, 5]]}, r"spans_b\[0\] is \[0, 5\], outside the 4 words of text_b"),
-        ({"spans_b": "all"}, "spans_b is 'all', expected a list"),
-        ({"words_a": [[2, 5], [0, 1]]}, r"words_a\[1\] is \[0, 1\] and starts before the word ahead"),
-        ({"words_a": [[0, 2], [1, 5]]}, r"words_a\[1\] is \[1, 5\] and starts before"),
-        ({"words_a": [[0, 99]]}, r"words_a\[0\] is \[0, 99\], outside the 18 characters of text_a"),
+        ({"spans_b": [[0, 5]]}, r"spans_b\[0\] is \[0, 5\], which is outside the 4 words of text_b"),
+        ({"spans_b": "all"}, "spans_b is 'all', but a list is expected"),
+        ({"words_a": [[2, 5], [0, 1]]}, r"words_a\[1\] is \[0, 1\], which starts before the word ahead"),
+        ({"words_a": [[0, 2], [1, 5]]}, r"words_a\[1\] is \[1, 5\], which starts before"),
+        ({"words_a": [[0, 99]]}, r"words_a\[0\] is \[0, 99\], which is outside the 18 characters of text_a"),
         ({"words_b": [[0, 0]]}, r"words_b\[0\] is \[0, 0\], which is empty"),
         ({"words_b": [["a", "b"]]}, r"words_b\[0\] is .*two whole numbers"),
-        ({"text_a": "  "}, "text_a is empty, expected a text"),
-        ({"text_b": 3}, r"text_b is 3 \(int\), expected a text"),
+        ({"text_a": "  "}, "text_a is empty, but a text is expected"),
+        ({"text_b": 3}, r"text_b is 3 \(int\), but a text is expected"),
         ({"text_b": "\ud800"}, "text_b holds half of a surrogate pair"),
-        ({"id": 3}, r"id is 3 \(int\), expected a text"),
-        ({"text_a": "a " * 10_001}, "text_a has 10,001 words, more than the limit of 10,000; split the text"),
-        ({"words_b": [[0, 1]] * 10_001}, "text_b has 10,001 words, more than the limit"),
-        ({"id": "a" * 2**20}, r"a line of 1\.0 MB, more than the limit of 1 MB"),
+        ({"id": 3}, r"id is 3 \(int\), but a text is expected"),
+        (
+            {"text_a": "a " * 10_001},
+            "text_a has 10,001 words, which is more than the limit of 10,000. Split the text",
+        ),
+        ({"words_b": [[0, 1]] * 10_001}, "text_b has 10,001 words, which is more than the limit"),
+        ({"id": "a" * 2**20}, r"this line has 1\.0 MB, which is more than the limit of 1 MB"),
     ],
 )
 def test_links_names_what_is_wrong_with_file_and_line(path, change, message):
@@ -194,10 +200,13 @@ def test_links_names_what_is_wrong_with_file_and_line(path, change, message):
     [
         ("{", r"this line is not a JSON object \("),
         ("[" * 100_000, r"this line is not a JSON object \("),
-        ("[]", "a JSON list, expected an object"),
-        ('{"text_a": "a"}', "no text_b and no links, expected text_a, text_b, links; add what is missing"),
-        ('{"text_a": "a", "text_a": "b"}', "the same key twice"),
-        (json.dumps(ROW).replace("0.5", "1e999"), "score is inf, expected a finite number"),
+        ("[]", "this is a JSON list, but an object is expected"),
+        (
+            '{"text_a": "a"}',
+            "this line lacks text_b and links, but text_a, text_b, links are needed. Add what is missing",
+        ),
+        ('{"text_a": "a", "text_a": "b"}', "the same key occurs twice"),
+        (json.dumps(ROW).replace("0.5", "1e999"), "score is inf, but a finite number is expected"),
     ],
 )
 def test_links_names_lines_that_are_no_pairs(path, line, message):
@@ -212,10 +221,10 @@ def test_links_names_lines_that_are_no_pairs(path, line, message):
         (one(a=[0, 0]), r"write \[0, 1\] for one of the 5 words of text_a, or leave the span out"),
         ({"spans_a": [[1, 1]]}, r"write \[1, 2\] for one of the 5 words of text_a"),
         ({"words_b": [[3, 3]]}, r"write \[3, 4\] for one of the 20 characters of text_b"),
-        (one(b=[3, 2]), r"write \[2, 3\] if the two were exchanged, or leave the span out"),
-        (one(b=[4, 4]), r"leave the span out, or name some of the 4 words of text_b"),
-        (one(b=[9, 5]), r"leave the span out, or name some of the 4 words of text_b"),
-        (one(b=[-1, -1]), r"leave the span out, or name some of the 4 words of text_b"),
+        (one(b=[3, 2]), r"Write \[2, 3\] if the two were exchanged, or leave the span out"),
+        (one(b=[4, 4]), r"Leave the span out, or name some of the 4 words of text_b"),
+        (one(b=[9, 5]), r"Leave the span out, or name some of the 4 words of text_b"),
+        (one(b=[-1, -1]), r"Leave the span out, or name some of the 4 words of text_b"),
     ],
 )
 def test_links_remedy_for_an_empty_span_speaks_of_that_span(path, change, remedy):
@@ -244,7 +253,7 @@ def test_links_that_are_none_say_that_someone_looked(path):
     [pair] = read_links(put(path, ROW | {"links": []}))
     assert pair.links == ()
     assert pair.aligned
-    with pytest.raises(DataError, match=r"no links, expected .*; `links` may be an empty list"):
+    with pytest.raises(DataError, match=r"lacks links, but .*; `links` may be an empty list"):
         list(read_links(put(path, {key: ROW[key] for key in ("text_a", "text_b")})))
 
 
@@ -283,8 +292,8 @@ def test_links_takes_numbers_of_numpy(path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"links": (Link((0, 1), (0, 9)),)}, r"links\[0\]\.b is \[0, 9\], outside the 4 words"),
-        ({"links": (Link((0, 1), (0, 1), math.nan),)}, "score is nan, expected a finite number"),
+        ({"links": (Link((0, 1), (0, 9)),)}, r"links\[0\]\.b is \[0, 9\], which is outside the 4 words"),
+        ({"links": (Link((0, 1), (0, 1), math.nan),)}, "score is nan, but a finite number is expected"),
         ({"spans_b": ((0, 2), (1, 3))}, "which cross"),
         ({"by": "\ud800"}, "by holds half of a surrogate pair"),
         ({"text_a": "é" * 2**19, "words_a": ((0, 2**19),), "links": ()}, "more than the limit of 1 MB"),

@@ -79,7 +79,7 @@ def test_evaluate_of_a_raw_encoder_leaves_out_labels_and_errors_on_a_scale(rated
     assert [task.name for task in result.tasks] == ["number"]
     assert result.protocol.source == "cosine"
     assert set(result.left_out) == {"error", "label"}
-    assert any("a cosine has none" in note for note in result.notes)
+    assert any("which a cosine does not have" in note for note in result.notes)
 
 
 def test_evaluate_goes_on_past_a_task_and_a_model_that_cannot_be_measured(rated, folder, tmp_path, here):
@@ -91,7 +91,7 @@ def test_evaluate_goes_on_past_a_task_and_a_model_that_cannot_be_measured(rated,
     suite.write_text(suite.read_text(encoding="utf8") + extra, encoding="utf8")
     code, said = here("evaluate", "no-such-model-here", folder, "--suite", suite, "--output", "r.json")
     assert code == 1
-    assert "no-such-model-here is not measured" in said
+    assert "no-such-model-here was not measured" in said
     assert "not measured: same" in said
     document = json.loads((tmp_path / "r.json").read_text(encoding="utf8"))
     assert [task["name"] for task in document["tasks"]] == ["number", "error", "label"]

@@ -52,7 +52,10 @@ def test_audit_cli_prints_the_report(run) -> None:
     lines = run("train.csv", "--against", "test.tsv", *COLUMNS).splitlines()
     assert lines[1].split() == ["test.tsv", "2", "1", "50.0%", "1", "1", "1", "1"]
     assert lines[2].split()[0] == "road"
-    assert "1 of 3 training rows are evaluation pairs; most in test.tsv, 50.0% of its rows" in lines[4]
+    assert (
+        "1 of 3 training rows are evaluation pairs. The set with the largest share "
+        "is test.tsv, with 50.0% of its rows."
+    ) in lines[4]
     assert lines[5] == "e.g. train.csv:3 = test.tsv:2"
 
 
@@ -141,7 +144,10 @@ def test_audit_cli_strict_writes_only_rows_that_share_nothing(run) -> None:
     near_files()
     printed = run("train.csv", "--against", "test.tsv", "--strict", "--output", "clean.csv").splitlines()
     assert printed[-2:] == [
-        "strict filter: 1 of 4 training rows are left; dropped 0 by pair, 3 by text, 0 by near-copy",
+        (
+            "strict filter: kept 1 of 4 training rows and dropped 0 evaluation pairs, 3 rows with "
+            "a text of an evaluation row and 0 near-duplicates"
+        ),
         "clean.csv: 1 of 4 training rows written",
     ]
     assert any(line.startswith("shared texts: 3 of 4 training rows") for line in printed)
@@ -159,7 +165,7 @@ def test_audit_cli_limit_asks_for_pairs_alone(run) -> None:
 def test_audit_cli_near_is_a_jaccard_similarity(run, near) -> None:
     near_files()
     with pytest.raises(
-        UsageError, match=r"expected a Jaccard similarity above 0 and at most 1, such as 0\.9"
+        UsageError, match=r"but a Jaccard similarity above 0 and at most 1 is expected, such as 0\.9"
     ):
         run("train.csv", "--against", "test.tsv", "--near", near)
 
@@ -172,7 +178,7 @@ def test_audit_cli_refuses_what_would_go_wrong(run) -> None:
     Path("train.csv").write_text(TRAIN.replace("left_text,right_text", "text_a,text_b"))
     with pytest.raises(LeakageError, match=r"test\.tsv: 1 of 2 pairs"):
         run("train.csv", "--against", "test.tsv", "--limit", 0.1)
-    with pytest.raises(UsageError, match="is what is read"):
+    with pytest.raises(UsageError, match="is an input of this command"):
         run("train.csv", "--against", "test.tsv", "--output", "./train.csv")
     with pytest.raises(DataError, match="no such file"):
         run("train.csv", "--against", "absent.tsv")

@@ -104,7 +104,7 @@ def test_words_of_a_language_without_blanks_tell_long_texts_apart():
 
 @pytest.mark.parametrize("near", [0, -0.5, 1.01, 90, float("nan")])
 def test_copies_refuse_what_is_no_jaccard_similarity(near):
-    with pytest.raises(UsageError, match="above 0 and at most 1, such as 0"):
+    with pytest.raises(UsageError, match="above 0 and at most 1 is expected, such as 0"):
         TextIndex(["a"], near=near)
 
 

@@ -92,8 +92,8 @@ def test_views_are_asked_once_for_distinct_texts() -> None:
 @pytest.mark.parametrize(
     ("found", "error", "words"),
     [
-        ({}, UsageError, "the views are none: 'model' must be there"),
-        ({"raw": np.ones((1, 2))}, UsageError, "the views are 'raw': 'model' must be there"),
+        ({}, UsageError, "the views are none, but 'model' is required"),
+        ({"raw": np.ones((1, 2))}, UsageError, "the views are 'raw', but 'model' is required"),
         ({"model": np.ones((1, 2)), "meaning": np.ones((1, 2))}, UsageError, "'meaning'"),
         ({"model": np.ones((2, 2))}, EvaluationError, r"shape \(2, 2\) for 1 texts"),
         ({"model": np.full((1, 2), np.nan)}, EvaluationError, "'model' holds vectors with missing"),
@@ -235,7 +235,7 @@ def records(gold: Sequence[float], first: str, second: str) -> list[Record]:
 def test_pairs_scores_need_the_same_rows_and_numbers() -> None:
     vectors = TextVectors(lambda texts: {"model": np.ones((len(texts), 2), dtype=np.float32)}, "x")
     pairs = {"en-de": records([1, 2, 3], "en", "de"), "en-fr": records([1, 3, 2], "en", "fr")}
-    with pytest.raises(EvaluationError, match="en-fr: not the rows of en-de"):
+    with pytest.raises(EvaluationError, match="en-fr: the rows differ from those of en-de"):
         score_pairs(vectors, pairs)
     with pytest.raises(EvaluationError, match="en-de: each of the 1 rows needs a number for similarity"):
         score_pairs(vectors, {"en-de": [Record(("a", "b"), {"similarity": None})]})
@@ -250,9 +250,9 @@ def test_pairs_constant_cosines_are_named() -> None:
 
 
 def test_pairs_names_are_checked() -> None:
-    with pytest.raises(UsageError, match="'en_de': expected two codes such as en-de"):
+    with pytest.raises(UsageError, match="'en_de': two codes are expected, such as en-de"):
         TrainedLanguages.read(["en_de"])
-    with pytest.raises(DataError, match="language pair 'en-dee': unknown language code 'dee'"):
+    with pytest.raises(DataError, match="language pair 'en-dee': the language code 'dee' is unknown"):
         TrainedLanguages.read(["en-dee"])
 
 
@@ -287,7 +287,7 @@ def test_retrieval_accuracy_by_hand() -> None:
     assert (found.raw.forward, found.raw.backward, found.raw.mean) == (100, 75, 87.5)
     assert (found.model.forward, found.model.backward, found.difference) == (100, 100, 12.5)
     assert (found.name, found.n, found.held_out_language) == ("de-en", 4, True)
-    with pytest.raises(EvaluationError, match="de-en: 1 sentences and 0 translations"):
+    with pytest.raises(EvaluationError, match="de-en: there are 1 sentences and 0 translations"):
         measure_retrieval(vectors, [Text("de", "en", ["Tee"], [])], UNKNOWN)
 
 
@@ -370,7 +370,7 @@ def test_probe_sentences_are_told_apart_by_language_and_stand_once() -> None:
         "de": ["Ein Hund.", "Eine Katze.", "Zwei Hunde.", "Fünf."],
     }
     assert choose_sentences(texts, most=1) == {"en": ["A dog."], "de": ["Ein Hund."]}
-    with pytest.raises(EvaluationError, match="found: en 1, de 2"):
+    with pytest.raises(EvaluationError, match="found the sentences en 1, de 2"):
         choose_sentences({"en": ["a"], "de": ["b", "c"]})
 
 
@@ -443,9 +443,11 @@ def test_crosslingual_result_holds_every_part() -> None:
     assert result.probes[0].recall["de"] > 95
     assert result.meaning is not None
     assert [spread.view for spread in result.spread] == ["raw", "model"]
-    with pytest.raises(EvaluationError, match="no language pair 'en-fr': en-en, en-de, de-fr"):
+    with pytest.raises(
+        EvaluationError, match=r"there is no language pair 'en-fr'\. Choose one of en-en, en-de, de-fr"
+    ):
         result["en-fr"]
-    with pytest.raises(EvaluationError, match="no average 'mean': cross-lingual"):
+    with pytest.raises(EvaluationError, match=r"there is no average 'mean'\. Choose one of cross-lingual"):
         result.average("mean")
 
 
@@ -501,7 +503,7 @@ def test_crosslingual_report_keeps_files_that_appeared_meanwhile(tmp_path: Path,
 
 def test_crosslingual_data_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LIKEWISE_DATA", raising=False)
-    with pytest.raises(UsageError, match="one or more different language pairs"):
+    with pytest.raises(UsageError, match="but one or more different ones are needed"):
         load_crosslingual(["en-de", "en-de"], data_dir=tmp_path)
     with pytest.raises(DataError, match="stsb_multi_mt/"):
         load_crosslingual(["en-de"], data_dir=tmp_path)
@@ -543,7 +545,7 @@ def test_crosslingual_on_real_data(data_dir: Path) -> None:
     assert result.probes[0].test == 2000
     assert len(lines) == 4
     assert set(PAIRS) > {"en-en", "en-de", "es-zh"}
-    with pytest.raises(DataError, match="no parallel text for la; there is: "):
+    with pytest.raises(DataError, match=r"there is no parallel text for la\. Available are: "):
         load_crosslingual(("en-en",), ("lat",), data_dir=data_dir)
 
 

@@ -142,14 +142,14 @@ def test_differences_say_when_they_cannot_tell() -> None:
     gold, a, b = _rows("spearman", 200)
     few = compare_systems("spearman", gold[:29], a[:29], b[:29])
     assert (few.p, few.interval, few.verdict) == (None, None, "cannot tell")
-    assert few.reason == "only 29 rows are there: at least 30 are needed"
-    assert "cannot tell, only 29 rows" in str(few)
+    assert few.reason == "only 29 rows are there, but at least 30 are needed"
+    assert "cannot tell, because only 29 rows" in str(few)
     shared = compare_systems("spearman", gold, a, b, groups=[row % 8 for row in range(200)])
     assert shared.p is None
-    assert "amount to about 8 independent ones" in shared.reason
+    assert "are worth about 8 independent ones" in shared.reason
     labels = np.r_[np.ones(10, int), np.zeros(190, int)]
     rare = compare_systems("f1", labels, np.roll(labels, 1), np.roll(labels, 2))
-    assert rare.reason == "only 12 of 200 rows have a part in f1: at least 30 are needed"
+    assert rare.reason == "only 12 of 200 rows have a part in f1, but at least 30 are needed"
     with pytest.raises(EvaluationError, match="cannot be compared: only 29 rows"):
         compare_correlations(gold[:29], a[:29], b[:29])
 
@@ -182,13 +182,13 @@ def test_differences_of_subset_means_add_up_the_subsets() -> None:
 
 def test_differences_refuse_rows_that_do_not_pair_up() -> None:
     gold, a, b = _rows("pearson", 40)
-    with pytest.raises(EvaluationError, match="40 gold values, 40 and 39 predictions"):
+    with pytest.raises(EvaluationError, match="there are 40 ratings or labels, but 40 and 39 predictions"):
         compare_systems("pearson", gold, a, b[:39])
     with pytest.raises(EvaluationError, match="one set per row"):
         compare_systems("pearson", gold, a, b, texts=[("a", "b")])
-    with pytest.raises(EvaluationError, match="expected one or two per row"):
+    with pytest.raises(EvaluationError, match="but one or two per row are expected"):
         compare_systems("pearson", gold, a, b, texts=[("a", "b", "c")] * 40)
-    with pytest.raises(UsageError, match="not both"):
+    with pytest.raises(UsageError, match="both texts and groups are given"):
         compare_systems("pearson", gold, a, b, texts=[("a",)] * 40, groups=[1] * 40)
     with pytest.raises(UsageError, match="between 0 and 1"):
         compare_systems("pearson", gold, a, b, level=95)

@@ -84,7 +84,10 @@ def test_leakage_report_as_text_and_json() -> None:
     )
     assert lines[1].split() == ["boats", "3", "2", "66.7%", "1", "2", "3", "2"]
     assert lines[2].startswith("  canal")
-    assert "2 of 5 training rows are evaluation pairs; most in boats, 66.7% of its rows" in report.to_text()
+    assert (
+        "2 of 5 training rows are evaluation pairs. The set with the largest share "
+        "is boats, with 66.7% of its rows."
+    ) in report.to_text()
     assert json.loads(json.dumps(report.to_dict()))["sets"][0]["train_rows"] == 2
     clean = audit(TRAIN[2:], EVALUATION)
     assert clean.note() == "training overlap: none of 3 training rows is an evaluation pair"
@@ -130,7 +133,8 @@ def test_leakage_strict_filter_drops_shared_texts_and_near_copies() -> None:
     assert kept == [NEAR_TRAIN[4]]
     assert report.dropped == {"pair": 1, "text": 4, "near-copy": 1}
     assert report.strict_note() == (
-        "strict filter: 1 of 7 training rows are left; dropped 1 by pair, 4 by text, 1 by near-copy"
+        "strict filter: kept 1 of 7 training rows and dropped 1 evaluation pair, 4 rows with a "
+        "text of an evaluation row and 1 near-duplicate"
     )
     kept, _ = filter_overlap([*NEAR_TRAIN, far, near], NEAR_TEST)
     assert len(kept) == 6
@@ -146,12 +150,12 @@ def test_leakage_near_copies_of_single_texts() -> None:
 
 def test_leakage_report_says_what_texts_are_shared() -> None:
     lines = audit(NEAR_TRAIN, NEAR_TEST, near=0.9).to_lines()
-    assert lines[0].split()[-1] == "near-copies"
+    assert lines[0].split()[-1] == "near-duplicates"
     assert lines[-3:] == [
-        "shared texts: 4 of 5 training rows hold a text of an evaluation row; 2 of 2 evaluation rows "
-        "(100.0%) have at least one text in the training data, 2 have all of their texts there",
-        "near-copies (word Jaccard of 0.9 or more, text by text): 1 of 5 training rows; 1 of 2 evaluation "
-        "rows have one in the training data",
+        "shared texts: 4 of 5 training rows hold a text of an evaluation row. 2 of 2 evaluation rows "
+        "(100.0%) have at least one text in the training data, and 2 have all of their texts there.",
+        "near-duplicates (word Jaccard of 0.9 or more, text by text): 1 of 5 training rows. 1 of 2 "
+        "evaluation rows have one in the training data.",
         "e.g. t.csv:2 ≈ s.csv:2",
     ]
 

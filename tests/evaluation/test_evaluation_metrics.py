@@ -76,7 +76,9 @@ def test_metrics_f1_takes_a_label_and_not_its_denial() -> None:
     )
     assert compute("f1", ["same", "same", "not_same"], ["same", "not_same", "same"]) == 0.5
     assert compute("f1", ["same", "not_same"], ["not_same", "not_same"]) == 0  # as sklearn has it
-    with pytest.raises(EvaluationError, match="the positive label 'same' is neither in gold nor predicted"):
+    with pytest.raises(
+        EvaluationError, match="the positive label 'same' occurs neither in the data nor in the predictions"
+    ):
         compute("f1", ["not_same"], ["not_same"])
     with pytest.raises(EvaluationError, match="which of 'not_same', 'other' is positive"):
         compute("f1", ["not_same"], ["other"])
@@ -104,19 +106,19 @@ def test_metrics_f1_positive_label_is_named() -> None:
     [
         ([1, 2, 3, 4], [0.5, 0.5, 0.5, 0.5], "the predictions are all 0.5"),
         ([1, 2, 3, 4], [0.1 + 0.2, 0.3, 0.3, 0.3], "the predictions are all 0.3"),
-        ([3, 3, 3], [0.1, 0.2, 0.3], "the gold values are all 3"),
-        ([0, 0, 0], [0.1, 0.2, 0.3], "the gold values are all 0"),
+        ([3, 3, 3], [0.1, 0.2, 0.3], "the ratings are all 3"),
+        ([0, 0, 0], [0.1, 0.2, 0.3], "the ratings are all 0"),
         (
             [1, 2, 3],
             [0.1, float("nan"), 0.3],
-            r"1 of 3 predictions are missing or infinite \(first at index 1\)",
+            r"1 of 3 predictions are missing or infinite \(the first at index 1\)",
         ),
-        ([1, None, 3], [0.1, 0.2, 0.3], "1 of 3 gold values are missing"),
+        ([1, None, 3], [0.1, 0.2, 0.3], "1 of 3 ratings are missing"),
         ([1, 2, 3], [0.1, 0.2, float("inf")], "missing or infinite"),
-        ([1, 2], [1, 2], "2 values are too few: at least 3"),
-        ([1, 2, 3], [1, 2], "3 gold values and 2 predictions do not pair up"),
-        ([1, 2, 3], [[1, 2], [2, 3], [3, 4]], "expected one number per pair"),
-        (["low", "high", "low"], [1, 2, 3], "gold values are not numbers"),
+        ([1, 2], [1, 2], "2 values are too few. At least 3"),
+        ([1, 2, 3], [1, 2], "there are 3 ratings, but 2 predictions"),
+        ([1, 2, 3], [[1, 2], [2, 3], [3, 4]], "but one number per pair is expected"),
+        (["low", "high", "low"], [1, 2, 3], "ratings are not numbers"),
     ],
 )
 def test_metrics_undefined_correlations_say_why(name: str, gold: list, predicted: list, reason: str) -> None:
@@ -131,11 +133,16 @@ def test_metrics_undefined_correlations_say_why(name: str, gold: list, predicted
         ("accuracy", ["a", None], ["a", "a"], "missing in some rows"),
         ("accuracy", ["a", 1], ["a", "b"], "mixed types"),
         ("accuracy", [0, 1], ["0", "1"], "cannot agree"),
-        ("accuracy", [0, 1, 1], [0.31, 0.72, 0.4], "map scores such as 0.31 to labels"),
-        ("f1", ["0", "1", "2"], ["0", "1", "2"], "two labels, found 3"),
-        ("f1", [0, 0], [0, 0], "positive label 1 is neither"),
+        (
+            "accuracy",
+            [0, 1, 1],
+            [0.31, 0.72, 0.4],
+            r"the predictions are scores such as 0\.31\. Map scores to labels",
+        ),
+        ("f1", ["0", "1", "2"], ["0", "1", "2"], "two labels, but there are 3"),
+        ("f1", [0, 0], [0, 0], "positive label 1 occurs neither"),
         ("matthews", ["a", "b", "a"], ["a", "a", "a"], "predicted labels are all 'a'"),
-        ("matthews", ["a", "a", "a"], ["a", "b", "a"], "gold labels are all 'a'"),
+        ("matthews", ["a", "a", "a"], ["a", "b", "a"], "true labels are all 'a'"),
         ("mse", [], [], "too few"),
     ],
 )

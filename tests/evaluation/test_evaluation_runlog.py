@@ -68,7 +68,7 @@ def test_runlog_damaged_lines_are_named(tmp_path: Path, result: SuiteResult) -> 
     with path.open("a") as handle:
         handle.write('[1]\n{"half": ')
     log_test_run(result, model="after\u2028it", path=path)
-    with pytest.raises(DataError, match=r"log\.jsonl:2: is not a JSON object") as caught:
+    with pytest.raises(DataError, match=r"log\.jsonl:2: this is not a JSON object") as caught:
         read_log(path)
     assert [problem.source.rpartition(":")[2] for problem in caught.value.problems] == ["2", "3"]
     path.write_text("\n".join(line for line in path.read_text().split("\n") if line.startswith('{"date')))
@@ -105,7 +105,7 @@ def test_runlog_on_a_full_disk_leaves_no_half_line(
     log_test_run(result, model="first", path=path)
     before, write = path.read_bytes(), os.write
     monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[:10]))
-    with pytest.raises(DataError, match=r"cannot be written .*No space left.* name another log"):
+    with pytest.raises(DataError, match=r"this cannot be written .*No space left.* Name another log"):
         log_test_run(result, model="second", path=path)
     assert path.read_bytes() == before
 
@@ -126,12 +126,14 @@ def test_runlog_that_cannot_be_written_does_not_cost_the_result(
     code, said = here("evaluate", tiny_encoder, "--suite", "suite.toml", "--output", "out.json")
     assert code == 0, said
     assert (tmp_path / "out.json").is_file()
-    assert caplog.text.count("this look at the test data is not logged: runs/likewise-test-runs.jsonl") == 1
+    assert (
+        caplog.text.count("this test run could not be added to the log: runs/likewise-test-runs.jsonl") == 1
+    )
 
 
 def test_runlog_adds_no_line_to_a_file_that_is_no_log(tmp_path: Path, result: SuiteResult) -> None:
     data = tmp_path / "pairs.csv"
     data.write_text("text_a,text_b\n", encoding="utf8")
-    with pytest.raises(UnwritableError, match="is no log of test runs"):
+    with pytest.raises(UnwritableError, match="this is not a log of test runs"):
         log_test_run(result, model="m", path=data)
     assert data.read_text(encoding="utf8") == "text_a,text_b\n"

@@ -161,7 +161,7 @@ def test_to_dict_has_the_documented_keys(predictor):
 def test_a_text_of_one_phrase_has_nothing_measured_and_says_so(predictor, text):
     found = predictor.explain(text, TEXTS[1], phrases="rules")
     assert [phrase.carries for phrase in found.a.phrases] == [None]
-    assert "the first text is one phrase" in found.notes[0]
+    assert "the first text is a single phrase" in found.notes[0]
     assert None not in [phrase.carries for phrase in found.b.phrases]
 
 
@@ -169,7 +169,7 @@ def test_a_text_of_one_phrase_has_nothing_measured_and_says_so(predictor, text):
 def test_a_text_of_marks_has_no_phrase_and_says_so(predictor, text):
     found = predictor.explain(TEXTS[0], text, phrases="rules")
     assert found.b.phrases == ()
-    assert found.notes == ("the second text has no phrase: it holds nothing but marks",)
+    assert found.notes == ("the second text has no phrases, because it holds only punctuation marks",)
 
 
 @pytest.mark.parametrize("text", ["🙂 👨‍👩‍👧 ok", "الكلب نائم", "a\x00b\nc d", "e\u0301 x " * 30])
@@ -206,10 +206,23 @@ def test_a_phraser_that_falls_back_is_told_once(predictor, monkeypatch, caplog):
     ("words", "expected"),
     [
         (62, []),
-        (63, ["the last word of the second text is beyond the encoder's 64 pieces and was not compared"]),
+        (
+            63,
+            [
+                (
+                    "the last word of the second text is beyond the encoder's limit of "
+                    "64 tokens and was not compared"
+                )
+            ],
+        ),
         (
             99,
-            ["the last 37 words of the second text are beyond the encoder's 64 pieces and were not compared"],
+            [
+                (
+                    "the last 37 words of the second text are beyond the encoder's limit "
+                    "of 64 tokens and were not compared"
+                )
+            ],
         ),
     ],
 )
@@ -224,7 +237,7 @@ def test_words_beyond_the_encoder_are_told(predictor, words, expected):
 
 def test_long_texts_are_refused_with_their_place(predictor):
     with pytest.raises(
-        DataError, match=r"pair 1: the second text has 1,001 words, but at most 1,000 .* cut it"
+        DataError, match=r"pair 1: the second text has 1,001 words, but at most 1,000 .* Cut it"
     ):
         predictor.explain([TEXTS, ("a man", "dog " * 1001)], phrases="rules")
 
@@ -300,7 +313,7 @@ def test_links_of_others_are_explained_with_their_score_and_our_strength(predict
 def test_links_of_others_that_cross_are_refused_with_their_line(predictor):
     pair = linked("a b c", "a b c", [Link((0, 2), (0, 1)), Link((1, 3), (1, 2))], source="their.jsonl:7")
     with pytest.raises(
-        DataError, match=r"their.jsonl:7: in text_a, \[0, 2\] 'a b' of links crosses .*; let one"
+        DataError, match=r"their.jsonl:7: in text_a, \[0, 2\] 'a b' of links crosses .*\. Let one"
     ):
         list(Explainer(predictor).explain_linked([pair]))
 

@@ -107,10 +107,10 @@ def test_phrases_that_cross_are_refused_with_their_text_and_both_spans(aligner):
     with pytest.raises(DataError) as refused:
         match_linked(aligner, [pair])
     assert str(refused.value).splitlines() == [
-        "deep/their.jsonl:7: in text_a, [0, 2] 'the old' of links crosses [1, 3] 'old man' of links; "
-        "let one hold the other whole, or let them lie apart",
-        "deep/their.jsonl:7: in text_b, [0, 2] 'a man' of links crosses [1, 3] 'man sings' of spans_b; "
-        "let one hold the other whole, or let them lie apart",
+        "deep/their.jsonl:7: in text_a, [0, 2] 'the old' of links crosses [1, 3] 'old man' of links. "
+        "Let one span hold the other completely, or let them lie apart.",
+        "deep/their.jsonl:7: in text_b, [0, 2] 'a man' of links crosses [1, 3] 'man sings' of spans_b. "
+        "Let one span hold the other completely, or let them lie apart.",
     ]
 
 

@@ -363,7 +363,7 @@ def test_full_disk_is_said_and_the_run_goes_on_from_the_checkpoint_before(tmp_pa
     process.join(60)
     assert process.exitcode == 0
     said = (tmp_path / "said.txt").read_text()
-    assert "cannot be written (File too large); check the folder, its permissions and the space left" in said
+    assert "cannot be written (File too large). Check the folder, its permissions and the space left" in said
     assert str(tmp_path / "run") in said
     left = {path.name.partition("-")[0] for path in (tmp_path / "run").iterdir()}
     assert left == {"checkpoint", "best"}

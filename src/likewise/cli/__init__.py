@@ -1,4 +1,6 @@
-"""The command line: one file per verb. Nothing here loads torch; verbs do, when they run."""
+"""The command line, with one file per verb. Importing it loads no torch; a verb loads what it needs when
+it runs.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ from likewise.wording import clipped
 
 
 class _Verbs(TyperGroup):
-    """The verbs. An interrupt is told from here on: typer would end the program without a word."""
+    """The group of verbs. It reports an interrupt itself, because typer would end the program without a
+    message.
+    """
 
     def make_context(self, *args: Any, **options: Any) -> Any:
         with _printable_errors():
@@ -48,7 +52,7 @@ class _Verbs(TyperGroup):
 
 @contextmanager
 def _printable_errors() -> Iterator[None]:
-    """What typer says of wrong options quotes them: they are made printable like everything else."""
+    """Make typer's messages about wrong options printable, because they quote what the user typed."""
     try:
         yield
     except Exception as error:
@@ -60,7 +64,7 @@ def _printable_errors() -> Iterator[None]:
 
 app = typer.Typer(
     cls=_Verbs,
-    help="Train small text encoders to judge how two texts relate, and say how far to trust the answer.",
+    help="Train small text encoders to judge how two texts relate, and measure how good their answers are.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -69,11 +73,11 @@ app = typer.Typer(
 app.command("score", rich_help_panel="Use")(score.score)
 app.command("explain", rich_help_panel="Use")(explain.explain)
 app.command("classify", rich_help_panel="Use")(classify.classify)
-app.command("train", rich_help_panel="Make")(train.train)
-app.command("update", rich_help_panel="Make")(update.update)
-app.command("evaluate", rich_help_panel="Trust")(evaluate.evaluate)
-app.command("audit", rich_help_panel="Trust", cls=audit.AuditCommand)(audit.audit)
-app.command("experiment", rich_help_panel="Trust")(experiment.experiment)
+app.command("train", rich_help_panel="Train")(train.train)
+app.command("update", rich_help_panel="Train")(update.update)
+app.command("evaluate", rich_help_panel="Evaluate")(evaluate.evaluate)
+app.command("audit", rich_help_panel="Evaluate", cls=audit.AuditCommand)(audit.audit)
+app.command("experiment", rich_help_panel="Evaluate")(experiment.experiment)
 app.add_typer(data.app, name="data", rich_help_panel="Data")
 app.add_typer(cache.app, name="cache", rich_help_panel="Data")
 app.command("demo", rich_help_panel="Data")(demo.demo)
@@ -90,14 +94,14 @@ def _version(show: bool) -> None:
 @app.callback()
 def _root(
     version: bool = typer.Option(
-        False, "--version", help="Print the version.", callback=_version, is_eager=True
+        False, "--version", help="Show the version and exit.", callback=_version, is_eager=True
     ),
 ) -> None:
-    """Train small text encoders to judge how two texts relate, and say how far to trust the answer."""
+    """Train small text encoders to judge how two texts relate, and measure how good their answers are."""
 
 
 class _Stop(KeyboardInterrupt):
-    """Somebody asked the process to end (SIGTERM, SIGHUP): it ends as by Ctrl-C and cleans up."""
+    """The process was asked to end (SIGTERM, SIGHUP). It ends as after Ctrl-C and cleans up."""
 
 
 def _stop(number: int, frame: object) -> None:
@@ -111,7 +115,9 @@ _stopped_by: list[int] = []
 
 
 def main() -> None:
-    """Run the command line; an error a user can act on is one message and an exit code, never a traceback."""
+    """Run the command line. An error that a user can act on becomes one message and an exit code, not a
+    traceback.
+    """
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _stop)
@@ -148,29 +154,33 @@ _BUG = 70
 
 
 def _panics() -> tuple[type[BaseException], ...]:
-    """What the tokenizer raises when it gives up: no Exception, and of a class that no module offers."""
+    """The exceptions of the tokenizer when it fails. They do not inherit from Exception, and no module
+    exports them.
+    """
     return tuple(kind for kind in BaseException.__subclasses__() if kind.__name__ == "PanicException")
 
 
 def _explained(error: BaseException) -> tuple[str, int]:
-    """What escaped every check, in one sentence, and the exit code it ends with."""
+    """One message about an error that no check caught, and the exit code of the program."""
     if isinstance(error, _panics()):
-        return f"the model's tokenizer failed on a text ({clipped(str(error))}); use another model", 1
+        return f"the model's tokenizer failed on a text ({clipped(str(error))}). Use another model.", 1
     if isinstance(error, OSError):
         return os_message(error), 1
     if isinstance(error, MemoryError) or _is_out_of_memory(error):
-        return "there is not enough memory; use a smaller batch, fewer rows at a time or shorter texts", 1
+        return "there is not enough memory. Use a smaller batch, fewer rows at a time, or shorter texts.", 1
     if isinstance(error, RecursionError):
-        return "a file, or the name of one, is nested too deeply; write it flat", 1
+        return "a file, or the name of one, is nested too deeply. Use fewer levels.", 1
     if isinstance(error, UnicodeError):
-        return f"a text cannot be read or written ({clipped(str(error))}); write it as UTF-8", 1
+        return f"a text cannot be read or written ({clipped(str(error))}). Save it as UTF-8.", 1
     found = " ".join(f"{type(error).__name__}: {error}".split())
     told = f"this is a bug in likewise ({clipped(found)})"
-    return f"{told}; please report it, with what {_TRACEBACK}=1 in front of the command shows", _BUG
+    return f"{told}. Please report it, together with what the command prints after {_TRACEBACK}=1.", _BUG
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Whether torch could not get memory, of a GPU or of this machine; it has no class for the second."""
+    """Whether torch ran out of memory, on a GPU or on this machine. For the latter it has no class of its
+    own.
+    """
     said = "not enough memory" in str(error) or "can't allocate memory" in str(error)
     return type(error).__name__ == "OutOfMemoryError" or (isinstance(error, RuntimeError) and said)
 

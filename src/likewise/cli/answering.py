@@ -1,4 +1,4 @@
-"""A file in, the same rows with answers out: what `score` and `classify` share."""
+"""What `score` and `classify` share: they read a file and write the same rows with answers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from likewise.cli.console import counting, note, printable, printable_json
 from likewise.errors import DataError
 from likewise.files import is_there, refuse_output_into_input
+from likewise.wording import counted
 
 if TYPE_CHECKING:
     from likewise.data.rows import Row, Table
@@ -27,8 +28,9 @@ Answer = Callable[[list["Row"]], Iterator[dict[str, object]]]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Where answers go: a file, or standard output as CSV or JSON lines; `safe` is `--safe-csv`,
-    `replace` is `--overwrite`."""
+    """Where answers go: to a file, or to standard output as CSV or JSON lines. `safe` is `--safe-csv` and
+    `replace` is `--overwrite`.
+    """
 
     output: Path | None
     as_json: bool = False
@@ -37,14 +39,18 @@ class Written:
 
 
 def names_file(text: str) -> bool:
-    """Whether an argument is a file, there or mistyped, or - for standard input, rather than a text."""
+    """Whether an argument names a file, existing or mistyped, or is - for standard input, and so is not a
+    text.
+    """
     from likewise.data.tables import is_table_name
 
     return text == "-" or is_table_name(text) or (bool(text.strip()) and is_there(text))
 
 
 def first_rows(table: Table) -> tuple[list[Row], Iterator[Row]]:
-    """The first window of a table and those after it; without any it is refused, before a model loads."""
+    """The first window of a table's rows, and the rows after it. An empty table is an error before a model
+    loads.
+    """
     from likewise.data.reading import no_rows
 
     rows = iter(table)
@@ -64,7 +70,9 @@ def write_answers(
     written: Written,
     words: tuple[str, str, str],
 ) -> None:
-    """Answer window by window, with progress; `words` are the verb's: ("scoring", "pairs", "scored")."""
+    """Answer the rows window by window and show progress. `words` belong to the verb: ("scoring", "pairs",
+    "scored").
+    """
     from likewise.data import TableWriter, count_rows
 
     (doing, things, done_word), output = words, written.output
@@ -83,11 +91,14 @@ def write_answers(
             done += len(window)
             advance(len(window))
     if output is not None:
-        note(f"{done:,} {things} {done_word}: {output} (added {', '.join(added)})")
+        note(
+            f"{counted(done, things.removesuffix('s'))} {done_word} and written to {output} (added "
+            f"columns: {', '.join(added)})"
+        )
 
 
 def texts_of(window: list[Row], columns: Sequence[str]) -> list[tuple[str, ...]]:
-    """The text cells of rows, checked."""
+    """The texts of rows, checked."""
     from likewise.data.values import to_text
     from likewise.encoders.inputs import MAX_CHARS
 
@@ -98,7 +109,7 @@ def texts_of(window: list[Row], columns: Sequence[str]) -> list[tuple[str, ...]]
 
 
 def answer_columns(names: Sequence[str], present: Sequence[str]) -> dict[str, str]:
-    """Answer → name of its new column; a column that the input already has is never overwritten."""
+    """Map each answer to the name of its new column. A column of the input is never overwritten."""
     found: dict[str, str] = {}
     for name in names:
         wanted = name
@@ -116,7 +127,7 @@ def _windows(first: list[Row], rows: Iterator[Row]) -> Iterator[list[Row]]:
 
 
 def _window(rows: Iterator[Row]) -> list[Row]:
-    """The next rows: as many as are answered at once, or fewer if they are long."""
+    """The next rows: as many as are answered at once, or fewer if their texts are long."""
     found: list[Row] = []
     size = 0
     for row in islice(rows, WINDOW):
@@ -128,7 +139,9 @@ def _window(rows: Iterator[Row]) -> list[Row]:
 
 
 class _Shown:
-    """A terminal as the place that rows are written to: it shows them and obeys none of their characters."""
+    """A terminal to write rows to. Control characters in the rows are escaped, so the terminal does not
+    act on them.
+    """
 
     def __init__(self, *, as_json: bool) -> None:
         self._convert = printable_json if as_json else printable
@@ -139,7 +152,9 @@ class _Shown:
 
 
 def _line_writer(columns: list[str], *, as_json: bool, safe: bool) -> Callable[[dict[str, object]], None]:
-    """Rows to standard output as a file would hold them: UTF-8, whatever the terminal's encoding is."""
+    """Write rows to standard output as they would stand in a file: in UTF-8, whatever the terminal's
+    encoding.
+    """
     from likewise.data.sinks import CsvSink, JsonlSink
 
     stream = cast(BinaryIO, _Shown(as_json=as_json) if sys.stdout.isatty() else sys.stdout.buffer)

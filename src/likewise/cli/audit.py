@@ -1,4 +1,4 @@
-"""likewise audit: which evaluation pairs stand in the training data, and the training data without them."""
+"""`likewise audit`: find evaluation pairs in training data, and write the training data without them."""
 
 from __future__ import annotations
 
@@ -29,63 +29,82 @@ Fields = Mapping[str, object]
 
 
 class AuditCommand(TyperCommand):
-    """Lets `--against A B` stand for `--against A --against B`, and `--near` alone for `--near 0.9`."""
+    """Let `--against A B` stand for `--against A --against B`, and `--near` without a number for `--near
+    0.9`.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Repeat the option before each further value, up to the next option; say the number left unsaid."""
+        """Repeat the option before each further value, up to the next option, and fill in a number that is
+        left out.
+        """
         return super().parse_args(ctx, with_number("--near", spread_option("--against", args), _NEAR))
 
 
 def audit(
     train: Annotated[
         list[str],
-        typer.Argument(metavar="TRAIN", help="Training data: files, or corpora such as stsb/train."),
+        typer.Argument(metavar="TRAIN", help="Training data: files, or named corpora such as stsb/train."),
     ],
     against: Annotated[
         list[str],
         typer.Option(
             "--against",
             metavar="TEST",
-            help="Evaluation data: files, corpora such as sts14/test, or a suite (sts7).",
+            help="Evaluation data: files, named corpora such as sts14/test, or a suite such as sts7.",
         ),
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", help="Write the training rows that are no evaluation pair here."),
+        typer.Option("--output", help="File for the training rows that are not evaluation pairs."),
     ] = None,
     near: Annotated[
         float | None,
         typer.Option(
             "--near",
             metavar=f"[{_NEAR}]",
-            help="Count near-copies too: pairs whose two texts have almost the words of an evaluation pair, "
-            "by at least this Jaccard similarity.",
+            help=(
+                "Also count near-duplicates: pairs whose texts have at least this Jaccard "
+                "similarity of words."
+            ),
         ),
     ] = None,
     strict: Annotated[
         bool,
         typer.Option(
             "--strict",
-            help="Keep only rows that share no single text with TEST and are no near-copies of its rows, as "
-            "--near counts them.",
+            help=(
+                "Also drop rows that share a single text with TEST or are near-duplicates of its "
+                "rows (see --near)."
+            ),
         ),
     ] = False,
     overwrite: options.Overwrite = False,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
-    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Folder of the named corpora.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", help="Folder that holds the named corpora.")
+    ] = None,
     text_a: Annotated[
         str | None,
-        typer.Option("--text-a", help="Column of the first text (in test files: where they have it)."),
+        typer.Option(
+            "--text-a", help="Column of the first text. Test files without this column use their own."
+        ),
     ] = None,
     text_b: Annotated[
-        str | None, typer.Option("--text-b", help="Column of the second text (likewise).")
+        str | None,
+        typer.Option(
+            "--text-b", help="Column of the second text. Test files without this column use their own."
+        ),
     ] = None,
     limit: Annotated[
-        float | None, typer.Option("--limit", help="Fail if more than this share (0..1) of a set is found.")
+        float | None,
+        typer.Option(
+            "--limit",
+            help="Fail if more than this share (0 to 1) of an evaluation set is in the training data.",
+        ),
     ] = None,
     safe_csv: options.SafeCsv = False,
 ) -> None:
-    """Find evaluation pairs in training data, whatever their order, case or punctuation.
+    """Find evaluation pairs in training data, in either order and whatever their case and punctuation.
 
     Example: likewise audit train.csv --against test.csv --output clean.csv
 
@@ -119,7 +138,7 @@ def audit(
 
 
 def _input_files(names: Sequence[str], data_dir: Path | None) -> list[str | Path]:
-    """The files behind what is read, of corpora and suites too."""
+    """The files that are read, including those of corpora and suites."""
     from likewise.data.corpora import split_files
     from likewise.data.reading import find_named_corpus
     from likewise.evaluation.suites import suite_files
@@ -148,7 +167,7 @@ def spread_option(option: str, args: Sequence[str]) -> list[str]:
 
 
 def with_number(option: str, args: Sequence[str], number: str) -> list[str]:
-    """The arguments with a number behind each `option` that stands without one."""
+    """The arguments with a number after each `option` that has none."""
     found: list[str] = []
     for place, arg in enumerate(args):
         found.append(arg)
@@ -166,14 +185,14 @@ def _is_number(args: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """One place of rows: the names of its columns and of the text columns among them, and the rows."""
+    """A source of rows: its columns, the text columns among them, and its rows."""
 
     columns: tuple[str, ...]
     texts: tuple[str, ...]
     rows: Callable[[], Iterator[tuple[Fields, str]]]
 
     def records(self) -> Iterator[tuple[Record, Fields]]:
-        """Each row as a record without values, and all its fields; an empty text is an error."""
+        """Each row as a record without values, together with all its fields. An empty text is an error."""
         from likewise.data.values import to_text
         from likewise.records import Record
 
@@ -187,14 +206,14 @@ class _Source:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where rows are looked for: the named text columns and the folder of corpora."""
+    """Where to look for rows: the text columns that were named, and the folder of the corpora."""
 
     text_a: str | None
     text_b: str | None
     data_dir: Path | None
 
     def open(self, name: str, *, test: bool = False) -> _Source:
-        """A file by its name, or a corpus by "corpus/split"; a test file may have other text columns."""
+        """Open a file by its name, or a corpus by "corpus/split". A test file may have other text columns."""
         from likewise.data import open_table
         from likewise.data.columns import find_any_texts
         from likewise.data.reading import find_named_corpus
@@ -222,7 +241,9 @@ class _Places:
 
 
 def _rows(table: Table) -> Iterator[tuple[Fields, str]]:
-    """The rows of a file; without any there is nothing to find, and saying so would pass for a clean set."""
+    """The rows of a file. A file without rows is an error, since its report would look like that of a
+    clean set.
+    """
     from likewise.data.reading import no_rows
 
     empty = True
@@ -260,7 +281,7 @@ def _go_through(
     safe: bool,
     replace: bool,
 ) -> int:
-    """Show every training row to the index and write the ones that the filter keeps; how many those are."""
+    """Show every training row to the index and write the rows that the filter keeps. Returns their number."""
     from likewise.data import TableWriter
 
     kept = 0

@@ -1,4 +1,4 @@
-"""`likewise cache`: what is kept of frozen encoders' vectors, and away with it."""
+"""`likewise cache`: show and clear what is cached, such as the vectors of frozen encoders."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from likewise.cli import options
 from likewise.cli.console import out, quiet_libraries
 from likewise.wording import counted
 
-app = typer.Typer(help="Vectors of frozen encoders that are kept on disk.", no_args_is_help=True)
+app = typer.Typer(help="Show or clear the cached vectors of frozen encoders.", no_args_is_help=True)
 
 CacheFolder = Annotated[
     Path | None,
-    typer.Option("--folder", help="The cache's folder; default: LIKEWISE_CACHE, or the user's cache."),
+    typer.Option("--folder", help="Cache folder. Defaults to LIKEWISE_CACHE, or to the user's cache folder."),
 ]
 
 
 @app.command("info")
 def info(folder: CacheFolder = None, as_json: options.Json = False) -> None:
-    """Show which encoders have vectors here, how many texts, how much room.
+    """List the encoders whose vectors are cached, with the number of texts and the disk space.
 
     Example: likewise cache info
     """
@@ -49,7 +49,7 @@ def info(folder: CacheFolder = None, as_json: options.Json = False) -> None:
 
 @app.command("clear")
 def clear(folder: CacheFolder = None, as_json: options.Json = False) -> None:
-    """Remove all kept vectors; they are made again when a run needs them.
+    """Remove everything from the cache. Runs compute it again when they need it.
 
     Example: likewise cache clear
     """

@@ -1,4 +1,4 @@
-"""`likewise classify`: a text, or a file of texts, by a task of the model or by labels in words."""
+"""`likewise classify`: label a text or a file of texts, by a task of the model or by labels in words."""
 
 from __future__ import annotations
 
@@ -29,22 +29,27 @@ if TYPE_CHECKING:
 
 
 def classify(
-    text: Annotated[str, typer.Argument(metavar="TEXT | FILE | -", help="A text, a file, or - for input.")],
+    text: Annotated[
+        str,
+        typer.Argument(metavar="TEXT | FILE | -", help="A text, a file of texts, or - for standard input."),
+    ],
     model: options.Model = "default",
-    task: Annotated[str | None, typer.Option("--task", help="A task that the model was taught.")] = None,
+    task: Annotated[str | None, typer.Option("--task", help="Task that the model was trained on.")] = None,
     labels: Annotated[
         str | None,
         typer.Option(
-            "--labels", help="Labels in words, between commas; | between ways to say one; NAME = WORDS."
+            "--labels",
+            help="Labels in words: 'LABEL, LABEL'. With several texts per label: 'NAME = TEXT | TEXT, …'.",
         ),
     ] = None,
     column: Annotated[
-        str | None, typer.Option("--text", help="Column of the text; guessed if left out.")
+        str | None, typer.Option("--text", help="Column of the text. Detected by its name if left out.")
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", help="Answered file (.csv .tsv .jsonl .parquet); standard output if left out."
+            "--output",
+            help="File to write the answers to (.csv .tsv .jsonl .parquet). Defaults to standard output.",
         ),
     ] = None,
     overwrite: options.Overwrite = False,
@@ -53,10 +58,10 @@ def classify(
     device: options.Device = None,
     precision: options.Precision = "fp32",
 ) -> None:
-    """Say which label fits a text, with probabilities; the labels may be new.
+    """Choose the label that fits a text, with probabilities. The labels may be new to the model.
 
-    Labels that a model was not trained on are told apart by likeness alone: their probabilities rank them
-    and are not calibrated.
+    A model tells labels that it was not trained on apart by similarity alone. Their probabilities rank the
+    labels but are not calibrated.
 
     Example: likewise classify "My parcel arrived two weeks late." --labels "delivery, payment, account"
 
@@ -64,10 +69,13 @@ def classify(
     """
     ways = None if labels is None else read_labels(labels)
     if not text.strip():
-        raise DataError([Problem("TEXT", "is empty", "give a text, a file or -")])
+        raise DataError([Problem("TEXT", "the text is empty", "give a text, a file or -")])
     if not names_file(text):
         if output is not None or column is not None:
-            raise UsageError(f"{quoted(text)} is no file; --output and --text go with a file")
+            raise UsageError(
+                f"{quoted(text)} is not a file, but --output and --text need one. Name "
+                "a file, or leave them out."
+            )
         _classify_text(text, _load(model, device, precision), task, ways, as_json=as_json)
         return
     if output is not None:
@@ -77,26 +85,31 @@ def classify(
 
 
 def read_labels(text: str) -> dict[str, list[str]]:
-    """Labels of the command line, "praise, complaint | grievance", each with the ways it is said.
+    """Labels of the command line, "praise, complaint | grievance", each with the label texts that describe
+    it.
 
-    A label is called by the first of them, or by a name that says nothing: "acq = mergers | acquisitions".
+    A label is named after the first of its texts. A name that says nothing to the model stands before an
+    equals sign: "acq = mergers | acquisitions".
     """
     found: dict[str, list[str]] = {}
     for entry in text.split(","):
         name, equals, said = entry.partition("=")
         ways = [way.strip() for way in (said if equals else entry).split("|") if way.strip()]
         if equals and not (ways and name.strip()):
-            raise UsageError(f"--labels: {quoted(entry.strip())} lacks a side; write NAME = WORDS")
+            raise UsageError(f"--labels: one side of {quoted(entry.strip())} is empty. Write NAME = WORDS.")
         if not ways:
             continue
         label = name.strip() if equals else ways[0]
         if label in found:
-            raise UsageError(f"--labels {quoted(text)} names a label twice")
+            raise UsageError(f"--labels {quoted(text)} names a label twice. Name each label once.")
         found[label] = ways
     if len(found) < 2:
         names = f"only {quoted(next(iter(found)))}" if found else "no label"
-        said = "; | stands between ways to say one label" if "|" in text else ""
-        raise UsageError(f"--labels {quoted(text)} names {names}; name two or more, between commas{said}")
+        said = " The character | separates different texts of one label." if "|" in text else ""
+        raise UsageError(
+            f"--labels {quoted(text)} names {names}, but two or more are needed. "
+            f"Separate labels with commas.{said}"
+        )
     return found
 
 
@@ -133,7 +146,7 @@ def _classify_file(
 
     table = open_table(name)
     place = find_text_column(table.columns, column, source=table.name, option="--text")
-    note(f"{table.name}: texts from column {place!r}")
+    note(f"{table.name}: reading texts from column {place!r}")
     opened = first_rows(table)
     classifier = _load(*loading)
     shown = classifier.wanted(task, labels).labels

@@ -1,7 +1,8 @@
-"""Terminal output: results to standard output; notes, progress and errors to standard error.
+"""Terminal output: results go to standard output; notes, progress and errors go to standard error.
 
-Whatever a person reads goes through `printable`: a text, a label or the name of a file moves no cursor and
-changes no colour or title. JSON and tables for programs keep all characters, in JSON escaped.
+Everything a person reads passes through `printable`, so that no text, label or file name can move the cursor
+or change the colour or title of the terminal. JSON and tables for programs keep all characters; JSON escapes
+them.
 """
 
 from __future__ import annotations
@@ -41,29 +42,29 @@ _UNSAFE_IN_JSON = re.compile(rf"[{_OBEYED}]")
 
 
 def printable(text: str) -> str:
-    """A text as it may be shown: what a terminal would obey is written as Python escapes it, \\x1b."""
+    """The text with each character that a terminal would act on escaped as in Python, such as \\x1b."""
     return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def printable_json(text: str) -> str:
-    """JSON as it may be shown: the same, with what a terminal would obey escaped as JSON does it."""
+    """The JSON text with each character that a terminal would act on escaped as in JSON."""
     return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class PrintableConsole(Console):
-    """A console that shows what it is given: no text can make the terminal do anything."""
+    """A console that prints every text harmlessly: none can make the terminal do anything."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print; texts are made printable."""
+        """Print objects, with their texts made printable."""
         super().print(*(printable(one) if isinstance(one, str) else one for one in objects), **options)
 
     def print_json(self, json: str | None = None, **options: Any) -> None:
-        """Print JSON over several lines; what a terminal would obey is escaped as JSON does it."""
+        """Print JSON over several lines, with characters that a terminal would act on escaped."""
         self.print(JSONHighlighter()(written_json(json or "null")), soft_wrap=True)
 
 
 def written_json(text: str, *, indent: int | None = 2) -> str:
-    """JSON laid out anew, in characters that standard output can write and no terminal obeys."""
+    """The JSON text in a new layout, in characters that standard output can write and no terminal acts on."""
     encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
     laid_out = json.dumps(json.loads(text), indent=indent, ensure_ascii=not encoding.startswith("utf"))
     return printable_json(laid_out)
@@ -74,30 +75,30 @@ err = PrintableConsole(stderr=True, highlight=False, soft_wrap=True, emoji=False
 
 
 class _Told(logging.Handler):
-    """Shows what the library logs: one line each, on standard error."""
+    """Show what the library logs, one line each, on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a record's message."""
+        """Print the message of a record."""
         err.print(record.getMessage(), markup=False)
 
 
 class _Closed(io.TextIOBase):
-    """A standard output that nobody opened: writing to it is an error, not a silent loss."""
+    """A standard output that nobody opened. Writing to it is an error, so that no output is lost silently."""
 
     encoding = "utf-8"
 
     def write(self, text: Any) -> int:
-        """Refuse."""
+        """Refuse to write."""
         raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
 
     @property
     def buffer(self) -> _Closed:
-        """The same for bytes."""
+        """The same object, for bytes."""
         return self
 
 
 def prepare_streams() -> None:
-    """Make standard streams fit for any text, and keep files from taking the place of closed ones."""
+    """Prepare the standard streams for any text, and keep files from taking the place of closed streams."""
     for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
         if stream is None:
             # Otherwise the next file that is opened would be standard output to every library.
@@ -122,7 +123,7 @@ def _occupy(number: int) -> None:
 
 
 def flush_output() -> None:
-    """Write the last of the output: a full disk, or a reader that went away, shows only here."""
+    """Write the rest of the output. A full disk, or a reader that has gone away, shows up only here."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -132,7 +133,7 @@ def flush_output() -> None:
 
 
 def silence_output() -> None:
-    """Let go of what standard output could not take, so that Python does not complain about it at exit."""
+    """Drop what standard output could not take, so that Python does not complain about it at exit."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
@@ -146,12 +147,12 @@ _BEFORE = {"encode": ("encoding", "texts"), "align": ("aligning", "pairs")}
 
 
 def note(line: str) -> None:
-    """One line of remark, dimmed, on standard error."""
+    """Print one dimmed line of remark on standard error."""
     err.print(line, style="dim", markup=False)
 
 
 def quiet_libraries() -> None:
-    """Keep the libraries' own bars and advice off the terminal; call before torch is loaded."""
+    """Keep the libraries' own progress bars and advice off the terminal. Call it before torch is loaded."""
     # OpenMP threads that spin while they wait slow training down many times over as soon as another process
     # wants the same cores. Read once, when torch loads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -166,7 +167,9 @@ def quiet_libraries() -> None:
 
 
 def progress_bar(unit: str) -> Progress:
-    """A bar with count, elapsed and remaining time, gone when done; silent where no terminal watches."""
+    """A progress bar with count, elapsed and remaining time. It vanishes when done, and shows only on a
+    terminal.
+    """
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -185,14 +188,17 @@ def progress_bar(unit: str) -> Progress:
 
 @contextmanager
 def counting(label: str, unit: str, total: int | None) -> Iterator[Any]:
-    """A bar as a function: call it with how many more are done."""
+    """A progress bar as a function: call it with the number of items just done."""
     with progress_bar(unit) as bar:
         task = bar.add_task(printable(label), total=total)
         yield lambda count: bar.advance(task, count)
 
 
 class TrainingView:
-    """Shows a run: a bar per stage, a line per evaluation; silent unless `shown` (other ranks of a run)."""
+    """Show a training: a bar per stage and a line per evaluation step.
+
+    Without `shown` it prints nothing, as in the other processes of a distributed run.
+    """
 
     def __init__(self, *, shown: bool = True) -> None:
         self._shown = shown
@@ -210,14 +216,14 @@ class TrainingView:
         self._bar.stop()
 
     def tell(self, line: str) -> None:
-        """A line of the plan."""
+        """Print a line of the plan."""
         if not self._shown:
             return
         self._task = None if line.startswith("stage ") else self._task
         err.print(line, markup=False)
 
     def emit(self, event: FitEvent) -> None:
-        """One event of a fit."""
+        """Show one event of a fit."""
         if not self._shown:
             return
         if event.kind in _BEFORE:
@@ -227,7 +233,7 @@ class TrainingView:
             self._task = self._bar.add_task("training", total=event.total, unit="steps")
         if event.kind == "resume":
             self._bar.update(self._task, completed=event.step)
-            note(f"  going on after step {event.step:,} of {event.total:,}")
+            note(f"  resuming after step {event.step:,} of {event.total:,}")
         elif event.kind == "step":
             self._bar.update(self._task, completed=event.step, description=f"loss {event.values['loss']:.4f}")
         elif event.kind == "evaluate":
@@ -235,11 +241,11 @@ class TrainingView:
             details = ", ".join(
                 f"{name} {dev_score(value)}" for name, value in event.values.items() if name != "score"
             )
-            when = f"step {event.step:,}/{event.total:,}" if event.step else "before the first step"
+            when = f"step {event.step:,}/{event.total:,}" if event.step else "starting model"
             note(f"  {when}: dev {dev_score(event.values['score'])}  ({details})")
 
     def _show_before(self, event: FitEvent) -> None:
-        """A bar of its own for what is done once before the first step, gone when it is done."""
+        """Show a bar of its own for work that is done once before the first step. It vanishes when done."""
         if self._before is None:
             doing, unit = _BEFORE[event.kind]
             self._before = self._bar.add_task(doing, total=event.total, unit=unit)

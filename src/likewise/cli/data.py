@@ -23,20 +23,22 @@ from likewise.disk import to_json
 from likewise.records import Relation
 from likewise.wording import counted
 
-app = typer.Typer(help="List the named corpora, check a file, split a file.", no_args_is_help=True)
+app = typer.Typer(help="List the named corpora, check a file, or split a file.", no_args_is_help=True)
 
 _FEW = 6
 
 CorporaDir = Annotated[
-    Path | None, typer.Option("--data-dir", help="The folder of named corpora; default: LIKEWISE_DATA.")
+    Path | None,
+    typer.Option("--data-dir", help="Folder that holds the named corpora. Defaults to LIKEWISE_DATA."),
 ]
 
 
 @app.command("list")
 def list_corpora(data_dir: CorporaDir = None, as_json: options.Json = False) -> None:
-    """List the named corpora: what is rated on which scale, splits and rows, licence, and whether it is here.
+    """List the named corpora with their relations, scales, splits, rows and licences.
 
-    Sentences and their translations and paraphrases, which are not rated, are listed after them.
+    The column "here" says whether a corpus is in the data folder. Corpora of translations and of paraphrases,
+    which have no ratings, follow in tables of their own.
 
     Example: likewise data list --data-dir corpora
     """
@@ -46,9 +48,9 @@ def list_corpora(data_dir: CorporaDir = None, as_json: options.Json = False) -> 
         return
     console = PrintableConsole(highlight=False, markup=False, emoji=False)
     console.print(_table("relations", [c for c in corpora if c.kind == "rated"], _relations, data_dir))
-    console.print("\nparallel text: sentences and their translations")
+    console.print("\nParallel text: sentences and their translations")
     console.print(_table("languages", [c for c in corpora if c.kind == "translations"], _languages, data_dir))
-    console.print("\nparaphrases: texts that say the same, the first with each of the others")
+    console.print("\nParaphrases: texts with the same meaning; the first is paired with each of the others")
     console.print(_table("texts", [c for c in corpora if c.kind == "paraphrases"], _texts, data_dir))
 
 
@@ -60,16 +62,27 @@ def check_source(
     ],
     relation: Annotated[
         list[str] | None,
-        typer.Option("--relation", help="NAME:lo..hi, NAME:classes, NAME:a|b or NAME:low<high; repeatable."),
+        typer.Option(
+            "--relation",
+            help="Relation: NAME:lo..hi, NAME:classes, NAME:a|b or NAME:low<high. Can be repeated.",
+        ),
     ] = None,
-    text_a: Annotated[str | None, typer.Option("--text-a", help="The first text's column.")] = None,
-    text_b: Annotated[str | None, typer.Option("--text-b", help="The second text's column.")] = None,
-    max_chars: Annotated[int, typer.Option("--max-chars", min=1, help="The longest text.")] = MAX_CHARS,
+    text_a: Annotated[
+        str | None,
+        typer.Option("--text-a", help="Column of the first text. Detected by its name if left out."),
+    ] = None,
+    text_b: Annotated[
+        str | None,
+        typer.Option("--text-b", help="Column of the second text. Detected by its name if left out."),
+    ] = None,
+    max_chars: Annotated[
+        int, typer.Option("--max-chars", min=1, help="Most characters that a text may have.")
+    ] = MAX_CHARS,
     strict: Annotated[bool, typer.Option("--strict", help="Count conflicting ratings as problems.")] = False,
     data_dir: CorporaDir = None,
     as_json: options.Json = False,
 ) -> None:
-    """Check a file and report all its problems at once; ends with 1 if there are any.
+    """Check a file and report all its problems at once. The exit code is 1 if there are any.
 
     Example: likewise data check pairs.csv --relation similarity:0..5
     """
@@ -98,19 +111,30 @@ def check_source(
 @app.command("split")
 def split_source(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of rated pairs or single texts.")],
-    output: Annotated[Path, typer.Option("--output", help="The folder for train, dev and test files.")],
-    test: Annotated[float, typer.Option("--test", help="Share of the rows to test on.")] = 0.2,
+    output: Annotated[
+        Path, typer.Option("--output", help="Folder to write the train, dev and test files to.")
+    ],
+    test: Annotated[float, typer.Option("--test", help="Share of the rows for the test set.")] = 0.2,
     dev: Annotated[
-        float, typer.Option("--dev", help="Share of the rows to select by; 0: no dev file.")
+        float,
+        typer.Option("--dev", help="Share of the rows for the dev set. With 0, no dev file is written."),
     ] = 0.0,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed draws another split.")] = 1,
-    text_a: Annotated[str | None, typer.Option("--text-a", help="The first text's column.")] = None,
-    text_b: Annotated[str | None, typer.Option("--text-b", help="The second text's column.")] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Random seed. Another seed gives another split.")
+    ] = 1,
+    text_a: Annotated[
+        str | None,
+        typer.Option("--text-a", help="Column of the first text. Detected by its name if left out."),
+    ] = None,
+    text_b: Annotated[
+        str | None,
+        typer.Option("--text-b", help="Column of the second text. Detected by its name if left out."),
+    ] = None,
     overwrite: options.Overwrite = False,
     safe_csv: options.SafeCsv = False,
     as_json: options.Json = False,
 ) -> None:
-    """Split a file into train, dev and test so that no text stands in two of them.
+    """Split a file into train, dev and test sets so that no text is in two of them.
 
     Example: likewise data split ratings.csv --test 0.2 --output ratings
     """
@@ -135,12 +159,13 @@ def split_source(
         out.print(f"{part.file}: {counted(part.rows, 'row')}", markup=False)
     texts = parts["train"].texts
     if len(texts) == 1:
-        named = "of pairs name both columns: --text-a NAME --text-b NAME"
-        out.print(f"{_texts_in(texts)}; {named}", markup=False)
+        named = "If the rows are pairs, name both columns: --text-a NAME --text-b NAME"
+        out.print(f"{_texts_in(texts)}. {named}", markup=False)
     if not all(part.apart for part in parts.values()):
         out.print(
-            "note: most rows hang together through shared texts, so rows were drawn at random: "
-            "texts of the test file also stand in the train file; likewise audit says which pairs do"
+            "note: shared texts connect most rows, so the rows were split at random. Some texts "
+            "are in both the test file and the train file. Run likewise audit to see which pairs "
+            "are in both."
         )
 
 
@@ -246,8 +271,12 @@ def _headline(report: CheckReport) -> str:
 
 
 def _texts_in(columns: Sequence[str]) -> str:
-    """Where the texts of a table stand."""
-    return f"single texts in {columns[0]}" if len(columns) == 1 else f"texts in {' and '.join(columns)}"
+    """Which columns hold the texts of a table."""
+    return (
+        f"single texts in column {columns[0]}"
+        if len(columns) == 1
+        else f"texts in columns {' and '.join(columns)}"
+    )
 
 
 def _describe_relation(summary: Summary) -> str:
@@ -260,5 +289,5 @@ def _describe_relation(summary: Summary) -> str:
     parts += [f"{label} {count:,}" for label, count in sorted(summary.labels.items())]
     if summary.inferred:
         form = "a|b" if relation.labels else "lo..hi, or as labels :classes"
-        parts.append(f"inferred; to declare another scale: --relation {relation.name}:{form}")
+        parts.append(f"scale inferred (to declare another one: --relation {relation.name}:{form})")
     return ", ".join(parts)

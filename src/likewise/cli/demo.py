@@ -1,4 +1,4 @@
-"""`likewise demo`: the main job on the bundled sample, start to end."""
+"""`likewise demo`: train, evaluate and score on the bundled sample, from start to end."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ PAIR = (
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", help="Where the model is left.")] = DEFAULT_OUTPUT,
+    output: Annotated[Path, typer.Option("--output", help="Folder to write the model to.")] = DEFAULT_OUTPUT,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a model that is not the demo's own.")
+        bool,
+        typer.Option("--overwrite", help="Replace a model that the demo did not write."),
     ] = False,
     device: options.Device = None,
 ) -> None:
-    """Train a two-relation model on the bundled sample, evaluate it with intervals, score a pair.
+    """Train a model of two relations on the bundled sample, evaluate it, and score a pair.
 
     Example: likewise demo
     """
@@ -43,7 +44,10 @@ def demo(
     raw = load("default", device=device)
     with resources.as_file(resources.files("likewise").joinpath("samples")) as samples:
         out.print(
-            "[bold]1. Train[/bold] on 280 rated pairs: two relations at once, some ratings missing",
+            (
+                "[bold]1. Train[/bold] on 280 rated pairs. They rate two relations, and some ratings "
+                "are missing."
+            ),
             end="\n\n",
         )
         with TrainingView() as view:
@@ -63,17 +67,17 @@ def demo(
             )
         suite = _sample_suite(samples)
         out.print(
-            "\n[bold]2. Evaluate[/bold] on 80 pairs it never saw, against the encoder it started from",
+            "\n[bold]2. Evaluate[/bold] on 80 held-out pairs, and compare with the raw encoder",
             end="\n\n",
         )
         _show_evaluation(suite, raw, model)
-    out.print("\n[bold]3. Score[/bold] a pair that shares its words but not its meaning", end="\n\n")
+    out.print("\n[bold]3. Score[/bold] a pair whose texts share words but differ in meaning", end="\n\n")
     _show_pair(raw, model)
     _show_next(output)
 
 
 def _is_demo(output: Path) -> bool:
-    """Whether a folder holds what an earlier demo left, which may be replaced unasked."""
+    """Whether a folder holds what an earlier demo wrote, which may be replaced without asking."""
     from likewise.encoders.manifest import DOCUMENT
     from likewise.folders import read_document
 
@@ -85,7 +89,7 @@ def _is_demo(output: Path) -> bool:
 
 
 def _is_demo_run(output: Path) -> bool:
-    """Whether only an earlier demo was at work here, and was stopped: it takes a minute, and begins anew."""
+    """Whether the output belongs to an interrupted demo, which may start again: it takes only a minute."""
     from likewise.recipes.runfiles import begun_recipe, run_folder
 
     return not output.exists() and begun_recipe(run_folder(output)) == NAME
@@ -107,12 +111,13 @@ def _show_evaluation(suite: Suite, raw: Answerer, model: Answerer) -> None:
 
     before = measure(raw, suite, source="cosine")
     after = measure(model, suite, source="head")
-    table = Table("relation", "encoder's cosine", "trained head", "pairs", box=None, pad_edge=False)
+    table = Table("relation", "raw cosine", "trained head", "pairs", box=None, pad_edge=False)
     for old, new in zip(before.tasks, after.tasks, strict=True):
         table.add_row(old.name, *(_with_interval(task) for task in (old, new)), str(new.n))
     out.print(table)
     out.print(
-        "Spearman ×100 with its 95 % interval. 80 pairs say little: the intervals are wide.", style="dim"
+        "Spearman ×100 with its 95 % confidence interval. 80 pairs are few, so the intervals are wide.",
+        style="dim",
     )
 
 
@@ -125,7 +130,7 @@ def _with_interval(task: object) -> str:
 def _show_pair(raw: Answerer, model: Answerer) -> None:
     out.print(f"   {PAIR[0]}\n   {PAIR[1]}\n", markup=False)
     cosine = float(raw.score([PAIR], source="cosine")["similarity"][0])
-    out.print(f"   encoder's cosine  {cosine:.2f} on -1..1", markup=False)
+    out.print(f"   raw cosine        {cosine:.2f} on -1..1", markup=False)
     scores = model.score([PAIR])
     for relation in scores.relations:
         out.print(
@@ -134,7 +139,7 @@ def _show_pair(raw: Answerer, model: Answerer) -> None:
 
 
 def _show_next(output: Path) -> None:
-    out.print(f"\nThe model lies in {output}. Try next:\n", markup=False)
+    out.print(f"\nThe model is in {output}. Try next:\n", markup=False)
     for line in (
         f'likewise score "It is raining." "It is not raining." --model {output}',
         f"likewise score your-pairs.csv --model {output} --output scored.csv",

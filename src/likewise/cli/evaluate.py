@@ -1,4 +1,4 @@
-"""`likewise evaluate`: models on a suite, with the protocol beside the numbers."""
+"""`likewise evaluate`: measure models on a suite, and state the protocol beside the numbers."""
 
 from __future__ import annotations
 
@@ -28,35 +28,46 @@ def evaluate(
         str,
         typer.Option(
             "--suite",
-            help="sts7, relations, crosslingual, language-pairs, paraphrase, classification, a FILE.toml.",
+            help=(
+                "Suite: sts7, relations, crosslingual, language-pairs, paraphrase, classification "
+                "or a FILE.toml."
+            ),
         ),
     ] = "sts7",
     source: Annotated[
         str | None,
         typer.Option(
             "--source",
-            help="Where scores come from: the model's own answer, as score gives it, its cosine or its head. "
-            "Left out: the cosine for sts7 and language-pairs, the answer for other suites.",
+            help=(
+                "Source of the scores: answer, cosine or head. Defaults to the source that the suite names."
+            ),
         ),
     ] = None,
     aggregation: Annotated[
-        str, typer.Option("--aggregation", help="Over subsets: all, mean or wmean.")
+        str,
+        typer.Option(
+            "--aggregation", help="How to combine subsets: all (pooled), mean, or wmean (weighted by size)."
+        ),
     ] = "all",
     metric: Annotated[
         str | None,
         typer.Option(
             "--metric",
-            help="spearman, pearson, f1, …, where a task names none. Left out: the relation's own, "
-            "spearman for numbers, accuracy for labels.",
+            help=(
+                "Metric for tasks that name none: spearman, pearson, f1, … "
+                "Defaults to the metric of the relation."
+            ),
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", help="Also write the result as JSON to this file.")
+        Path | None, typer.Option("--output", help="File to write the result to, as JSON.")
     ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
-            "--report", help="crosslingual: also write tables and a plot to this folder.", metavar="FOLDER"
+            "--report",
+            help="Folder to write tables and a plot to. Only for the suite crosslingual.",
+            metavar="FOLDER",
         ),
     ] = None,
     overwrite: options.Overwrite = False,
@@ -66,6 +77,10 @@ def evaluate(
     as_json: options.Json = False,
 ) -> None:
     """Measure models on a suite of rated pairs.
+
+    The source "answer" is the answer that `likewise score` gives. By default the suites sts7 and
+    language-pairs measure the cosine, and the other suites measure the answer. The default metric is
+    spearman for numbers and accuracy for labels.
 
     Example: likewise evaluate default my-model --suite sts7 --data-dir corpora
     """
@@ -82,12 +97,15 @@ def evaluate(
         check_output_file(output, inputs=[*models, suite, *suite_files(suite, data_dir)], overwrite=overwrite)
         if is_same(output, log_path()):
             raise UsageError(
-                f"--output {output} is the log of looks at test data, which this command writes to: choose "
-                "another name for the output"
+                f"--output {output} is the log of test runs, which this command appends to. Choose "
+                "another name for the output."
             )
     reported = _report_files(report, models)
     if len(set(reported)) < len(reported):
-        raise UsageError("two of the models have the same name, so one report would replace the other")
+        raise UsageError(
+            "two of the models have the same name, so one report would replace the "
+            "other. Rename one of the folders."
+        )
     for file in reported:
         check_output_file(file, inputs=models, overwrite=overwrite, option="--report")
     results: dict[str, SuiteResult | CrosslingualResult] = {}
@@ -121,10 +139,10 @@ def evaluate(
 
 
 def _tell_failed(failed: dict[str, LikewiseError], count: int) -> None:
-    """End with the error of the last model that could not be measured, the others named before it."""
+    """Raise the error of the last model that could not be measured, after a note for each such model."""
     if count > 1:
         for model, error in failed.items():
-            note(f"{model} is not measured: {error}")
+            note(f"{model} was not measured: {error}")
     if failed:
         raise list(failed.values())[-1]
 
@@ -134,7 +152,7 @@ def _report_folder(report: Path, models: Sequence[str], model: str) -> Path:
 
 
 def _report_files(report: Path | None, models: Sequence[str]) -> list[Path]:
-    """The files that a report consists of, of every model."""
+    """The files of the report, for every model."""
     from likewise.evaluation.crosslingual import REPORT_FILES
 
     if report is None:
@@ -146,9 +164,11 @@ def _write_report(found: SuiteResult | CrosslingualResult, folder: Path, *, repl
     from likewise.evaluation.crosslingual import CrosslingualResult, write_report
 
     if not isinstance(found, CrosslingualResult):
-        raise UsageError("--report goes with --suite crosslingual; --output writes any result as JSON")
+        raise UsageError(
+            "--report works only with --suite crosslingual. Use --output to write any result as JSON."
+        )
     for file in write_report(found, folder, replace=replace):
-        note(f"written: {file}")
+        note(f"wrote {file}")
 
 
 def _documents(models: Sequence[str], results: Sequence[Any]) -> list[dict[str, Any]]:
@@ -157,7 +177,7 @@ def _documents(models: Sequence[str], results: Sequence[Any]) -> list[dict[str, 
 
 def _write_result(output: Path, documents: list[dict[str, Any]], *, replace: bool) -> None:
     write_json_aside(output, documents[0] if len(documents) == 1 else documents, replace=replace)
-    note(f"written: {output}")
+    note(f"wrote {output}")
 
 
 def _show(models: Sequence[str], results: Sequence[Any], as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`likewise experiment`: settings × seeds from one file."""
+"""`likewise experiment`: train every setting with every seed, as one file describes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,24 @@ from likewise.outputs import check_output_file
 
 def experiment(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE.toml...", help="Experiments: recipe, settings, seeds, grid.")
+        list[Path],
+        typer.Argument(metavar="FILE.toml...", help="Experiment files: recipe, settings, seeds and grid."),
     ],
     output: Annotated[
         Path,
-        typer.Option("--output", help="Folder of the cells' results; experiments share the cells in it."),
+        typer.Option(
+            "--output",
+            help="Folder for the results of the runs. Experiments with the same folder share their runs.",
+        ),
     ] = Path("runs/cells"),
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Cells trained side by side.")] = 1,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, help="Number of runs to train in parallel.")
+    ] = 1,
     summary: Annotated[
         Path | None,
         typer.Option(
             "--summary",
-            help="Also write FOLDER/NAME.json per experiment, and its predictions beside it.",
+            help="Also write FOLDER/NAME.json for each experiment, with its predictions beside it.",
             metavar="FOLDER",
         ),
     ] = None,
@@ -34,7 +40,9 @@ def experiment(
         Path | None,
         typer.Option(
             "--report",
-            help="Also write FOLDER/NAME.md and NAME.svg (a plot); NAME-affinity.svg for sets of tasks.",
+            help=(
+                "Also write FOLDER/NAME.md and a plot, NAME.svg. Sets of tasks also get NAME-affinity.svg."
+            ),
             metavar="FOLDER",
         ),
     ] = None,
@@ -44,7 +52,7 @@ def experiment(
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
 ) -> None:
-    """Run settings × seeds, cell by cell; cells that are done are not run again.
+    """Train every setting with every seed. Runs that are done already are not repeated.
 
     Example: likewise experiment benchmarks/experiments/regression-table2.toml --workers 2 --data-dir corpora
     """
@@ -57,12 +65,14 @@ def experiment(
 
     inputs = [*files, *read_inputs(files, data_dir)]
     if output.exists() and not output.is_dir():
-        raise UsageError(f"--output {output} is a file: cells get a folder; name another one")
+        raise UsageError(f"--output {output} is a file, but the runs need a folder. Name a folder.")
     written = _written(files, summary, report)
     for path in written:
         check_output_file(path, inputs=inputs, overwrite=overwrite, option="--summary or --report")
     if len(set(written)) < len(written):
-        raise UsageError("two experiments have the same name, so one would replace the other; rename one")
+        raise UsageError(
+            "two experiments have the same name, so one would replace the other. Rename one of them."
+        )
     with counting("cells", "cells", None) as advance:
         results = run_experiments(
             files,
@@ -78,18 +88,18 @@ def experiment(
     for result in results:
         if summary is not None:
             written = write_summary(result, summary, replace=overwrite)
-            note(f"written: {', '.join(map(str, written))}")
+            note(f"wrote {', '.join(map(str, written))}")
         if report is not None:
             from likewise.experiments.affinity_plot import draw_affinity
             from likewise.experiments.plot import draw
 
             draw(result, report / f"{result.name}.svg", replace=overwrite)
             write_text_aside(report / f"{result.name}.md", result.to_markdown() + "\n", replace=overwrite)
-            note(f"written: {report / result.name}.md, .svg")
+            note(f"wrote {report / result.name}.md and .svg")
             if affinity := result.affinity():
                 heat_maps = report / f"{result.name}-affinity.svg"
                 draw_affinity(affinity, heat_maps, title=result.name, replace=overwrite)
-                note(f"written: {report / result.name}-affinity.svg")
+                note(f"wrote {report / result.name}-affinity.svg")
         if not as_json:
             out.print(result.to_text(), markup=False)
     if as_json:
@@ -98,7 +108,7 @@ def experiment(
 
 
 def _written(files: list[Path], summary: Path | None, report: Path | None) -> list[Path]:
-    """The files that experiments are written to, known before the first cell is trained."""
+    """The files that experiments will write, known before the first run is trained."""
     from likewise.experiments.schema import read_experiment
 
     names = [read_experiment(file).name for file in files] if summary or report else []

@@ -1,4 +1,6 @@
-"""`likewise explain`: which phrases of two texts match, what is left over, what each carries of the score."""
+"""`likewise explain`: show which phrases of two texts match, which do not, and what each contributes to
+the score.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,14 @@ _Pair = TypeVar("_Pair")
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """Where a page is written, and whether it may replace one."""
+    """Where to write a page, and whether it may replace an existing one."""
 
     path: Path
     replace: bool
 
 
 class _Counted(Iterator[_Pair]):
-    """Pairs as they are asked for, and how many there are in all."""
+    """Pairs that are read on demand, and how many there are in all."""
 
     def __init__(self, pairs: Iterable[_Pair]) -> None:
         self._pairs = iter(pairs)
@@ -54,7 +56,7 @@ class _Counted(Iterator[_Pair]):
         return pair
 
     def total(self) -> int | None:
-        """How many there are, the rest read to its end; None where that holds a pair that cannot be read."""
+        """The number of pairs, after reading the rest; None if the rest holds a pair that cannot be read."""
         try:
             for _ in self:
                 pass
@@ -72,28 +74,38 @@ def explain(
     ] = None,
     model: options.Model = "default",
     relation: Annotated[
-        str | None, typer.Option("--relation", help="Whose score; the model's first if left out.")
+        str | None,
+        typer.Option(
+            "--relation", help="Relation whose score is explained. Defaults to the model's first relation."
+        ),
     ] = None,
     phrases: Annotated[
-        str, typer.Option("--phrases", help="Who finds phrases: auto, rules, spacy, or a spaCy pipeline.")
+        str,
+        typer.Option(
+            "--phrases", help="How to find phrases: auto, rules, spacy, or the name of a spaCy pipeline."
+        ),
     ] = "auto",
     links: Annotated[
         Path | None,
-        typer.Option("--links", help="Explain by the links of this file (.jsonl) instead of our own."),
+        typer.Option(
+            "--links", help="Explain with the links in this file (.jsonl) instead of computing them."
+        ),
     ] = None,
     text_a: options.TextA = None,
     text_b: options.TextB = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", help="Write our links of a file of pairs as a corpus (.jsonl, .jsonl.gz)."),
+        typer.Option("--output", help="File to write the links of a file of pairs to (.jsonl or .jsonl.gz)."),
     ] = None,
-    html: Annotated[Path | None, typer.Option("--html", help="Write a heat map as one HTML file.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="File to write a heat map to, as one HTML page.")
+    ] = None,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
 ) -> None:
-    """Show which phrases of two texts match, what is left over, and what each carries of the score.
+    """Show which phrases of two texts match, which do not, and what each contributes to the score.
 
     Example: likewise explain "The old gardener watered the roses." "An elderly man gave water to the roses."
 
@@ -115,7 +127,7 @@ def explain(
         from likewise.data.links import read_links
 
         if not is_there(links):
-            raise UsageError(f"--links {links}: there is no such file")
+            raise UsageError(f"--links {links}: there is no such file. Check the path.")
         refuse_endless(links)
         linked = _Counted(_peek(read_links(links), links))
         explainer = load()
@@ -144,38 +156,49 @@ def _check_call(
     *,
     as_json: bool,
 ) -> None:
-    """Stop at options that do not go together; nothing is loaded yet."""
+    """Refuse options that do not go together, before anything is loaded."""
     column, relation = named
     given = " ".join(texts)
     if links is not None and (texts or column or output):
-        raise UsageError("--links brings its own texts and links: leave out texts, --text-a/-b and --output")
+        raise UsageError(
+            "--links brings its own texts and links. Leave out the texts, --text-a, --text-b and --output."
+        )
     if links is None and not texts:
-        raise UsageError("nothing to explain: give two texts in quotes, a file of pairs, or --links FILE")
+        raise UsageError(
+            "there is nothing to explain. Give two texts in quotes, a file of pairs, or --links FILE."
+        )
     if len(texts) > 2:
-        raise UsageError(f"{len(texts)} arguments: give two texts in quotes, or one file")
+        raise UsageError(
+            f"found {len(texts)} arguments, expected two texts or one file. Put each text in quotes."
+        )
     if output is not None and (html or as_json or relation):
-        raise UsageError("--output writes links and scores nothing: leave out --html, --json and --relation")
+        raise UsageError(
+            "--output writes links and computes no scores. Leave out --html, --json and --relation."
+        )
     if len(texts) == 2:
         _check_texts(texts, files_only=output is not None or bool(column))
     if output is not None:
         from likewise.data.compression import split_endings
 
         if split_endings(output)[0] not in _LINES:
-            raise UsageError(f"--output {output}: links are JSON lines; name it .jsonl, or .jsonl.gz")
+            raise UsageError(
+                f"--output {output}: links are written as JSON lines. Choose a name "
+                "that ends in .jsonl or .jsonl.gz."
+            )
     if any(0xD800 <= ord(char) <= 0xDFFF for char in given):
-        raise UsageError("a text holds bytes that are not UTF-8; give it in UTF-8")
+        raise UsageError("a text holds bytes that are not UTF-8. Give it in UTF-8.")
 
 
 def _check_texts(texts: list[str], *, files_only: bool) -> None:
     if files_only:
         raise UsageError(
-            "--output, --text-a and --text-b go with a file; two texts are shown on the terminal"
+            "--output, --text-a and --text-b need a file of pairs, but two texts were given. Leave them out."
         )
     for text in texts:
         if not text.strip():
-            raise UsageError("one of the two texts is empty; give both, each in quotes")
+            raise UsageError("one of the two texts is empty. Give both, each in quotes.")
         if is_there(text) and Path(text).is_file():
-            raise UsageError(f"{text!r} is a file: give two texts in quotes, or one file alone")
+            raise UsageError(f"{text!r} is a file. Give two texts in quotes, or one file alone.")
 
 
 def _load(model: str, device: str | None, precision: str, relation: str | None, phrases: str) -> Explainer:
@@ -188,30 +211,30 @@ def _load(model: str, device: str | None, precision: str, relation: str | None, 
     explainer = Explainer(predictor, relation=relation, phrases=phrases, tell=note)
     others = [r.name for r in predictor.relations if r.name != explainer.relation.name]
     if relation is None and others:
-        note(f"explaining {explainer.relation.name}; --relation asks for {' or '.join(others)}")
+        note(f"explaining {explainer.relation.name} (to explain {' or '.join(others)}, use --relation)")
     return explainer
 
 
 def _peek(found: Iterator[Any], links: Path) -> Iterator[Any]:
-    """The same pairs, the first of them read: a wrong file is refused before a model loads."""
+    """The same pairs. The first one is read now, so that a wrong file is refused before a model loads."""
     try:
         first = next(found)
     except StopIteration:
-        raise UsageError(f"--links {links}: holds no pair") from None
+        raise UsageError(f"--links {links}: the file holds no pairs. Name a file with links.") from None
     return chain([first], found)
 
 
 def _rows(name: str, columns: tuple[str | None, str | None], *, shown: bool) -> Iterator[Asked]:
-    """The pairs of a file; what is wrong with its head is told before a model loads."""
+    """The pairs of a file. Problems with its header are reported before a model loads."""
     from likewise.data import find_text_columns, open_table
 
     if name != "-" and not is_there(name) and (" " in name or "." not in name):
-        raise UsageError(f"{quoted(name)} is no file; for two texts give both, each in quotes")
+        raise UsageError(f"{quoted(name)} is not a file. For two texts, give both, each in quotes.")
     table = open_table(name)
     text_columns = find_text_columns(table.columns, *columns, source=table.name)
-    note(f"{table.name}: texts from columns {text_columns[0]!r} and {text_columns[1]!r}")
+    note(f"{table.name}: reading texts from columns {text_columns[0]!r} and {text_columns[1]!r}")
     if shown and "links" in table.columns:
-        note(f"{table.name} holds links, which are not read; to explain by them: --links {name}")
+        note(f"{table.name} holds links, which are not used. To explain with them: --links {name}")
     first, rest = first_rows(table)
     return _asked(chain(first, rest), text_columns)
 
@@ -233,7 +256,7 @@ def _tell(
     as_json: bool,
     lines: bool = True,
 ) -> None:
-    """Explanations as JSON (one a line, where they may be many), as a page, or as they read on a terminal."""
+    """Write explanations as JSON (one per line for a file), as a page, or as text for the terminal."""
     kept: list[PairExplanation] = []
     more = False
     if lines:
@@ -262,20 +285,18 @@ def _show(found: PairExplanation) -> None:
 
 
 def _part(shown: int, total: int | None) -> str:
-    return (
-        f"the first {shown:,} pairs of more" if total is None else f"the first {shown:,} of {total:,} pairs"
-    )
+    return f"the first {shown:,} pairs" if total is None else f"the first {shown:,} of {total:,} pairs"
 
 
 def _write_page(page: _Page, kept: list[PairExplanation], *, part: str) -> None:
-    """Write the page; where it holds a part of the pairs, both the page and the terminal say which."""
+    """Write the page. If it holds only some of the pairs, both the page and the terminal say so."""
     from likewise.disk import write_text_aside
     from likewise.explain.page import explanation_page
 
-    above = f"{part.capitalize()}; likewise explain --json tells them all." if part else ""
+    above = f"This page shows {part}. Run likewise explain with --json to get all of them." if part else ""
     write_text_aside(page.path, explanation_page(kept, note=above), replace=page.replace)
     pairs = counted(len(kept), "pair")
-    rest = f"; {part}, --json tells them all" if part else ""
+    rest = f" (only {part}; --json gives all of them)" if part else ""
     note(f"{pairs} explained: {page.path}{rest}")
 
 

@@ -1,4 +1,6 @@
-"""An explanation on the terminal: numbers join what matches, so that it reads without colour too."""
+"""An explanation on the terminal. Numbers connect the phrases that match, so that it reads without colour
+too.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _ALONE = "yellow"
 
 
 def show(console: Console, found: PairExplanation) -> None:
-    """Print an explanation; wide tables are cut into lines, never off."""
+    """Print an explanation. Wide tables are wrapped, never cut off."""
     console.print(_view(found, bars=console.width >= _ROOM_FOR_BARS), soft_wrap=False)
 
 
@@ -53,7 +55,7 @@ def _view(found: PairExplanation, *, bars: bool) -> RenderableType:
 
 
 def _text(text: ExplainedText, by: dict[int, int]) -> Text:
-    """A text with raised numbers after what matches and brackets around what does not."""
+    """A text with a raised number after each phrase that matches, and brackets around each that does not."""
     shown, at = Text(), 0
     for place, phrase in enumerate(text.phrases):
         shown.append(_clean(text.text[at : phrase.start]))
@@ -74,7 +76,7 @@ def _table(found: PairExplanation, *, bars: bool) -> Table:
     table.add_column("")
     for side in SIDES:
         table.add_column(side, overflow="fold")
-    for name in ("strength", "chance", "carries,\nfirst", "carries,\nsecond"):
+    for name in ("strength", "chance", "contribution,\nfirst", "contribution,\nsecond"):
         table.add_column(name, justify="right", no_wrap=True)
     for number, one, other in rows(found):
         either = one or other
@@ -111,6 +113,6 @@ def _style(strength: float | None) -> str:
 
 
 def _clean(text: str) -> str:
-    """Control characters and line breaks as blanks: a text moves no cursor and breaks no table."""
+    """The text with control characters and line breaks as blanks, so that it cannot break the table."""
     blanked = (" " if unicodedata.category(char) in ("Cc", "Zl", "Zp") else char for char in text)
     return printable("".join(blanked))

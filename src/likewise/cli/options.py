@@ -1,4 +1,4 @@
-"""Options that several verbs share, spelt once."""
+"""Options that several verbs share."""
 
 from __future__ import annotations
 
@@ -12,20 +12,28 @@ SafeCsv = Annotated[
     bool,
     typer.Option(
         "--safe-csv",
-        help="CSV and TSV for spreadsheets: a text that would run as a formula (= + - @) gets a quote (').",
+        help="In CSV and TSV, put a quote (') before texts that a spreadsheet runs as formulas (= + - @).",
     ),
 ]
-Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, mps; chosen if left out.")]
-Precision = Annotated[str, typer.Option("--precision", help="fp32, bf16 or fp16.")]
+Device = Annotated[
+    str | None,
+    typer.Option("--device", help="Device: cpu, cuda, cuda:1 or mps. Chosen automatically if left out."),
+]
+Precision = Annotated[str, typer.Option("--precision", help="Numeric precision: fp32, bf16 or fp16.")]
 DataDir = Annotated[
     Path | None,
     typer.Option(
-        "--data-dir", envvar="LIKEWISE_DATA", help="Folder of the named corpora (`likewise data list`)."
+        "--data-dir",
+        envvar="LIKEWISE_DATA",
+        help="Folder that holds the named corpora (see `likewise data list`).",
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output files that exist already.")]
 Model = Annotated[str, typer.Option("--model", help="Model folder, hub id or 'default'.")]
-TextA = Annotated[str | None, typer.Option("--text-a", help="Column of the first text; guessed if left out.")]
+TextA = Annotated[
+    str | None, typer.Option("--text-a", help="Column of the first text. Detected by its name if left out.")
+]
 TextB = Annotated[
-    str | None, typer.Option("--text-b", help="Column of the second text; guessed if left out.")
+    str | None,
+    typer.Option("--text-b", help="Column of the second text. Detected by its name if left out."),
 ]

@@ -1,4 +1,6 @@
-"""`likewise score`: two texts or a file of pairs; one text or a file of texts where the model reads those."""
+"""`likewise score`: score two texts or a file of pairs. A model of single texts scores one text or a file
+of texts.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,15 @@ def score(
         list[str],
         typer.Argument(
             metavar="TEXT_A TEXT_B | FILE | -",
-            help="Two texts, a file of pairs, or - for standard input; one text where the model reads one.",
+            help=(
+                "Two texts, a file of pairs, or - for standard input. Some models take single texts instead."
+            ),
         ),
     ],
     model: options.Model = "default",
     relation: Annotated[
-        list[str] | None, typer.Option("--relation", help="Answer only this relation; repeatable.")
+        list[str] | None,
+        typer.Option("--relation", help="Relation to answer. Can be repeated. Defaults to all relations."),
     ] = None,
     text_a: options.TextA = None,
     text_b: options.TextB = None,
@@ -48,7 +53,10 @@ def score(
         Path | None,
         typer.Option(
             "--output",
-            help="Scored file (.csv .tsv .jsonl .parquet, .gz .xz .zst .bz2); standard output if left out.",
+            help=(
+                "File to write the scores to (.csv .tsv .jsonl .parquet, also compressed). "
+                "Defaults to standard output."
+            ),
         ),
     ] = None,
     overwrite: options.Overwrite = False,
@@ -57,7 +65,9 @@ def score(
     device: options.Device = None,
     precision: options.Precision = "fp32",
 ) -> None:
-    """Score how two texts relate, or every pair of a file.
+    """Score how two texts relate, or score every pair of a file.
+
+    Compressed files end in .gz, .xz, .zst or .bz2, such as pairs.csv.gz.
 
     Example: likewise score "A man is playing a flute." "A man is playing a bamboo flute."
 
@@ -68,11 +78,14 @@ def score(
     single = texts_of_model(model) == 1
     if len(texts) > (1 if single else 2):
         one = "one text" if single else "two texts"
-        raise UsageError(f"{len(texts)} arguments: {model} reads {one}; give that in quotes, or one file")
+        raise UsageError(
+            f"found {len(texts)} arguments, but {model} reads {one}. Give {one} in quotes, or one file."
+        )
     if len(texts) == 2 or (single and not names_file(texts[0])):
         if output is not None or text_a or text_b:
             raise UsageError(
-                "--output, --text-a and --text-b go with a file; texts in quotes are answered on the terminal"
+                "--output, --text-a and --text-b need a file, but texts were given. Leave them "
+                "out, or name a file."
             )
         _score_texts(tuple(texts), _load(model, device, precision), relation, as_json=as_json)
         return
@@ -131,7 +144,7 @@ def _score_file(
     from likewise.data import open_table
 
     if name != "-" and not is_there(name) and (" " in name or "." not in name):
-        raise UsageError(f"{quoted(name)} is no file; for two texts give both, each in quotes")
+        raise UsageError(f"{quoted(name)} is not a file. For two texts, give both, each in quotes.")
     table = open_table(name)
     text_columns = _text_columns(table, columns, single=single)
     opened = first_rows(table)
@@ -168,19 +181,19 @@ def _score_file(
 
 
 def _chance_column(relation: str, label: str) -> str:
-    """The column of a label's probability."""
+    """The column that holds the probability of a label."""
     return f"p({relation}={label})"
 
 
 def _text_columns(table: Table, columns: tuple[str | None, str | None], *, single: bool) -> tuple[str, ...]:
-    """Where the texts stand, told; --text-a names the column of single ones."""
+    """The text columns, which are also printed. For single texts, --text-a names the column."""
     from likewise.data.columns import find_text_column, find_text_columns
 
     if single:
-        note("the model reads single texts")
+        note("this model reads single texts")
         place = find_text_column(table.columns, columns[0], source=table.name)
-        note(f"{table.name}: texts from column {place!r}")
+        note(f"{table.name}: reading texts from column {place!r}")
         return (place,)
     a, b = find_text_columns(table.columns, *columns, source=table.name)
-    note(f"{table.name}: texts from columns {a!r} and {b!r}")
+    note(f"{table.name}: reading texts from columns {a!r} and {b!r}")
     return a, b

@@ -1,4 +1,4 @@
-"""`likewise train`: a recipe by file or name, or a table of rated pairs."""
+"""`likewise train`: train by a recipe, given as a file or a name, or on a table of rated pairs."""
 
 from __future__ import annotations
 
@@ -27,34 +27,41 @@ def train(
         str,
         typer.Argument(
             metavar="RECIPE | FILE",
-            help="A recipe file (.toml), a shipped recipe's name, or a table of rated pairs.",
+            help="A recipe file (.toml), the name of a shipped recipe, or a table of rated pairs.",
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", help="Model folder to write; NAME-model if left out.")
+        Path | None, typer.Option("--output", help="Folder to write the model to. Defaults to NAME-model.")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option("--encoder", help="Start from this model instead of the recipe's.")
+        str | None, typer.Option("--encoder", help="Model to start from instead of the recipe's encoder.")
     ] = None,
     data: Annotated[
-        str | None, typer.Option("--data", help="Train on this file instead of the recipe's data.")
+        str | None, typer.Option("--data", help="File to train on instead of the recipe's data.")
     ] = None,
     relation: Annotated[
         list[str] | None,
-        typer.Option("--relation", help="NAME:lo..hi, NAME:classes, NAME:a|b or NAME:low<high; repeatable."),
+        typer.Option(
+            "--relation",
+            help="Relation: NAME:lo..hi, NAME:classes, NAME:a|b or NAME:low<high. Can be repeated.",
+        ),
     ] = None,
     text_a: options.TextA = None,
     text_b: options.TextB = None,
     override: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Override a recipe value: stage.0.learning_rate=3e-5; repeatable."),
+        typer.Option(
+            "--set", help="Override a recipe value, such as stage.0.learning_rate=3e-5. Can be repeated."
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed; the recipe's if left out.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Random seed. Defaults to the recipe's seed.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the recipe and the plan, then stop.")
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted run of the same --output.")
+        bool, typer.Option("--resume", help="Continue an interrupted run with the same --output.")
     ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing model folder or run.")
@@ -63,16 +70,17 @@ def train(
         bool, typer.Option("--evaluate/--no-evaluate", help="Run the recipe's evaluation at the end.")
     ] = True,
     tracker: Annotated[
-        list[str] | None, typer.Option("--tracker", help="tensorboard, wandb, mlflow, …; repeatable.")
+        list[str] | None,
+        typer.Option("--tracker", help="Experiment tracker: tensorboard, wandb, mlflow, … Can be repeated."),
     ] = None,
     device: options.Device = None,
     precision: options.Precision = "fp32",
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
 ) -> None:
-    """Train a model and leave it in a folder.
+    """Train a model and write it to a folder.
 
-    Several GPUs: torchrun --nproc_per_node 2 -m likewise train pairs.csv --output my-model
+    On several GPUs: torchrun --nproc_per_node 2 -m likewise train pairs.csv --output my-model
 
     Example: likewise train pairs.csv --output my-model
 
@@ -132,22 +140,24 @@ def train(
 
 @contextmanager
 def _saying_how_to_go_on(target: Path) -> Iterator[None]:
-    """An interrupt that left something to go on from says so."""
+    """Turn an interrupt into a message that says whether and how the run can be resumed."""
     from likewise.recipes.runfiles import can_resume, run_folder
 
     try:
         yield
     except KeyboardInterrupt:
         if not can_resume(run_folder(target)):
-            raise Interrupted("interrupted before the first checkpoint; nothing is kept") from None
-        kept = "nothing before the last checkpoint is lost"
-        raise Interrupted(f"interrupted; {kept}: repeat the command with --resume") from None
+            raise Interrupted("interrupted before the first checkpoint. Nothing was saved.") from None
+        kept = "Everything up to the last checkpoint is saved"
+        raise Interrupted(f"interrupted. {kept}. To continue, repeat the command with --resume.") from None
 
 
 def _evaluate(
     model: Answerer, recipe: Recipe, data_dir: Path | None
 ) -> list[SuiteResult | CrosslingualResult]:
-    """The recipe's evaluation, by what answers and by what the suite names; none without its data."""
+    """Run the recipe's evaluation by the model's own answer and by the suite's source; skip it if the data
+    is missing.
+    """
     from likewise.answering import ANSWER
     from likewise.api import evaluate
     from likewise.evaluation.suites import CROSSLINGUAL, get_suite

@@ -1,4 +1,4 @@
-"""`likewise update`: add a task to a trained model of labels, or a relation to one of pairs."""
+"""`likewise update`: add a task to a trained label model, or a relation to a trained model of pairs."""
 
 from __future__ import annotations
 
@@ -19,58 +19,86 @@ if TYPE_CHECKING:
 def update(
     model: Annotated[
         str,
-        typer.Argument(metavar="MODEL", help="A model whose labels are texts, or that reads descriptions."),
+        typer.Argument(
+            metavar="MODEL", help="A model with label texts, or one with a head that reads descriptions."
+        ),
     ],
-    output: Annotated[Path, typer.Option("--output", help="Folder of the new model; the old one stays.")],
+    output: Annotated[
+        Path, typer.Option("--output", help="Folder to write the new model to. The old model stays.")
+    ],
     task: Annotated[
         str, typer.Option("--task", help="Name of the new task or relation, and of its column in DATA.")
     ],
     data: Annotated[
         str | None,
-        typer.Argument(metavar="DATA", help="Its labelled texts or rated pairs: a file or a corpus."),
+        typer.Argument(
+            metavar="DATA", help="Labelled texts or rated pairs for it: a file or a named corpus."
+        ),
     ] = None,
-    mode: Annotated[str, typer.Option("--mode", help="zero, hot (train on it) or cold (on all).")] = "hot",
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode",
+            help=(
+                "Kind of update: zero (no training), hot (train on the new data) "
+                "or cold (train on all data from the beginning)."
+            ),
+        ),
+    ] = "hot",
     labels: Annotated[
         str | None,
         typer.Option(
-            "--labels", help="Labels in words, between commas; NAME = WORDS | WORDS; DATA's if left out."
+            "--labels",
+            help="Labels in words, as for `likewise classify`. Defaults to the labels in DATA.",
         ),
     ] = None,
     describe: Annotated[
-        str | None, typer.Option("--describe", help="What a new relation of pairs asks, in words.")
+        str | None,
+        typer.Option("--describe", help="The question that a new relation of pairs asks, in words."),
     ] = None,
     scale: Annotated[
-        str | None, typer.Option("--scale", help="Its scale: lo..hi, or low<middle<high.")
+        str | None, typer.Option("--scale", help="Scale of the new relation: lo..hi, or low<middle<high.")
     ] = None,
     text: Annotated[
-        str | None, typer.Option("--text", help="Column of the text; guessed if left out.")
+        str | None, typer.Option("--text", help="Column of the text. Detected by its name if left out.")
     ] = None,
     text_a: options.TextA = None,
     text_b: options.TextB = None,
     column: Annotated[
-        str | None, typer.Option("--column", help="Column of the answers; the task's name if left out.")
+        str | None,
+        typer.Option("--column", help="Column of the answers. Defaults to the name of the task."),
     ] = None,
     rehearse: Annotated[
-        float, typer.Option("--rehearse", min=0.0, max=1.0, help="Share of the old rows shown again (hot).")
+        float,
+        typer.Option(
+            "--rehearse",
+            min=0.0,
+            max=1.0,
+            help="Share of the old rows to train on again (only with --mode hot).",
+        ),
     ] = 0.0,
     freeze: Annotated[
-        list[str] | None, typer.Option("--freeze", help="Parameters that stay, such as encoder; repeatable.")
+        list[str] | None,
+        typer.Option("--freeze", help="Parameters to leave unchanged, such as encoder. Can be repeated."),
     ] = None,
     epochs: Annotated[
-        float | None, typer.Option("--epochs", min=0.0, help="Instead of the recipe's.")
+        float | None,
+        typer.Option("--epochs", min=0.0, help="Number of epochs. Defaults to the recipe's number."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted update of the same --output.")
+        bool, typer.Option("--resume", help="Continue an interrupted update with the same --output.")
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUTPUT.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the output folder if it exists.")
+    ] = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
 ) -> None:
-    """Add a task to a model whose labels are texts, or a relation to one that reads descriptions.
+    """Add a task to a model with label texts, or a relation to a model that reads descriptions.
 
-    What the old ones lose is said.
+    The result shows how the old tasks or relations changed.
 
     Example: likewise update my-model mails.csv --task urgency --mode hot --rehearse 0.1 --output new-model
 

@@ -1,4 +1,4 @@
-"""Files, frames and named corpora in, validated records out; torch, pandas and datasets are not imported."""
+"""Read files, frames and named corpora as validated records. torch, pandas and datasets are not imported."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which rows share a batch: length-sorted, token-budgeted, and a pure function of (seed, epoch).
+"""Which rows share a batch: sorted by length, within a token budget, and a pure function of (seed, epoch).
 
-Because the order is recomputed from (seed, epoch) and never stored, a resumed run sees exactly the batches an
-undisturbed one would have seen.
+The order is computed from (seed, epoch) and never stored, so a resumed run sees exactly the batches of an
+uninterrupted one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ Order = Literal["length", "random", "fixed"]
 
 
 def token_budget_batches(lengths: Sequence[int], *, budget: int) -> Iterator[list[int]]:
-    """Indices in batches of similar length, longest first, each at most `budget` tokens after padding."""
+    """Indices in batches of similar length, longest first. Each batch has at most `budget` tokens after
+    padding.
+    """
     if budget < 1:
-        raise UsageError(f"a token budget of {budget} holds no text")
+        raise UsageError(f"a token budget of {budget} has no room for a text. Choose a budget of 1 or more.")
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     batch: list[int] = []
     for index in order:
@@ -44,19 +46,22 @@ def training_batches(
 ) -> list[list[int]]:
     """All batches of one epoch, as lists of row numbers.
 
-    length  rows sorted by length (ties shuffled), cut into batches, the batches shuffled: little padding
-    random  rows shuffled, then cut
-    fixed   like random, but the same order in every epoch (what the code of Zhang & Li 2024 did)
+        length  rows sorted by length (ties shuffled) and cut into batches, which are shuffled: little padding
+        random  rows shuffled, then cut
+        fixed   like random, but with the same order in every epoch (as in the code of Zhang & Li 2024)
 
     `token_budget` closes a batch early when (rows × 2 × longest) would exceed it. `weights` repeats a row
-    that many times on average: 2.5 means two or three times, drawn anew each epoch, the total staying the
-    same.
+    that many times on average: 2.5 means two or three times, drawn anew in each epoch, while the total stays
+    the same.
     """
     if batch_size < 1:
-        raise UsageError(f"batch_size {batch_size}: a batch holds at least one pair")
+        raise UsageError(
+            f"batch_size is {batch_size}, but a batch needs at least one pair. Choose 1 or more."
+        )
     if token_budget is not None and order != "length":
         raise UsageError(
-            f"token_budget needs order 'length': with {order!r} the number of batches changes every epoch"
+            f"token_budget needs order 'length', because with {order!r} the number of batches "
+            "changes in every epoch. Change one of the two."
         )
     rng = np.random.default_rng([seed, 0 if order == "fixed" else epoch])
     # Under a token budget the drawn rows decide the number of batches, which must not change between epochs.

@@ -1,4 +1,4 @@
-"""The catalogue of named corpora: what each holds, under which licence, on which scale (corpora.toml)."""
+"""The catalogue of named corpora (corpora.toml): what each holds, on which scale, and under which licence."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from typing import Any, Literal
 
 from likewise.errors import UsageError
 from likewise.records import Relation
+from likewise.wording import sentence
 
 CorpusKind = Literal["rated", "translations", "paraphrases"]
 
 # What a corpus of each kind holds, and where that is read.
 _HOLDS: dict[CorpusKind, tuple[str, str]] = {
-    "rated": ("rated pairs", "use it under `data`, or by load_corpus"),
-    "translations": ("translations", "use it under `parallel`, or by read_parallel"),
-    "paraphrases": ("paraphrases", "read it by read_paraphrases"),
+    "rated": ("rated pairs", "use it under `data`, or with load_corpus"),
+    "translations": ("translations", "use it under `parallel`, or with read_parallel"),
+    "paraphrases": ("paraphrases", "read it with read_paraphrases"),
 }
 
 _DEV_NAMES = ("dev", "trial", "validation")
@@ -29,7 +30,7 @@ _CROSSED = re.compile("([^-_]+)-([^-_]+)_(.+)")
 
 @dataclass(frozen=True, slots=True)
 class SeededDraw:
-    """Rows `start` to `stop` of a seeded order of `of` rows, where the values of column `by` take turns."""
+    """Rows `start` to `stop` of a seeded order of `of` rows, in which the values of column `by` alternate."""
 
     seed: int
     by: str
@@ -40,11 +41,12 @@ class SeededDraw:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One part of a corpus: its file below the data folder, its rows, the decompressed file's sha256.
+    """One part of a corpus: its file below the data folder, its rows, and the sha256 of the decompressed
+    file.
 
-    Of the file's rows it has those with one of the values in `where`, and of these the ones in `draw`.
-    `labels` stand by relation in the place of the corpus's own, for a file that spells them otherwise.
-    A crossed split has two `sides`: its first texts come from the one, its second texts from the other.
+    If `where` is given, only rows with one of its values belong to the split, and of these only the rows in
+    `draw`. `labels` replace the corpus's labels by relation, for a file that spells them differently. A
+    crossed split has two `sides`: its first texts come from one side, its second texts from the other.
     """
 
     name: str
@@ -59,7 +61,7 @@ class Split:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The language of its texts, or both where it crosses two or holds translations."""
+        """The language of its texts, or both languages if it crosses two or holds translations."""
         return tuple(self.language.split("-"))
 
     @property
@@ -70,7 +72,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """A relation on its published scale; the stored cell becomes its value by `plus` or by `labels`."""
+    """A relation on its published scale. `plus` or `labels` turn the stored cell into its value."""
 
     relation: Relation
     column: str
@@ -80,7 +82,7 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """Where `datasets` finds the same rows in the same columns."""
+    """Where the `datasets` package finds the same rows in the same columns."""
 
     id: str
     config: str | None = None
@@ -89,12 +91,13 @@ class Hub:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """One named corpus; a text "title+body" is two columns joined by a blank.
+    """One named corpus. A text column "title+body" stands for two columns joined by a blank.
 
-    A "translations" corpus holds sentences and their translations, and no relations; `read_parallel` reads
-    it. "paraphrases" are texts that say the same, unrated, the first column against each other one, whose
-    cells may be lists; `read_paraphrases` reads them. A `translated` corpus has splits XX_SPLIT with the same
-    rows in each language, and so XX-YY_SPLIT too.
+    A "rated" corpus holds rated pairs or texts. A "translations" corpus holds sentences and their
+    translations without ratings; `read_parallel` reads it. A "paraphrases" corpus holds unrated texts with
+    the same meaning, the first column paired with each of the others, whose cells may be lists;
+    `read_paraphrases` reads it. A `translated` corpus has splits XX_SPLIT with the same rows in each
+    language, and so splits XX-YY_SPLIT too.
     """
 
     name: str
@@ -126,22 +129,24 @@ class Corpus:
 
     @property
     def language_pairs(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of languages that a parallel corpus translates between, each once; () for another."""
+        """The pairs of languages of a parallel corpus, each once; () for other corpora."""
         if self.kind != "translations":
             return ()
         return tuple(dict.fromkeys((s.languages[0], s.languages[1]) for s in self.splits.values()))
 
     def require(self, kind: CorpusKind) -> None:
-        """Refuse a corpus of another kind, in words that say what it is for."""
+        """Refuse a corpus of another kind. The error says how to use that corpus."""
         if self.kind == kind:
             return
         found, remedy = _HOLDS[self.kind]
-        raise UsageError(f"corpus {self.name!r} holds {found}, not {_HOLDS[kind][0]}; {remedy}")
+        raise UsageError(
+            f"corpus {self.name!r} holds {found}, but {_HOLDS[kind][0]} are expected. {sentence(remedy)}"
+        )
 
     def find_split(self, split: str | None = None) -> Split:
-        """The named split, or the only one; dev, trial and validation are one name.
+        """The split with this name, or the only split. The names dev, trial and validation mean the same.
 
-        In a translated corpus "en-de_test" has first texts in English and second texts in German.
+        In a translated corpus, "en-de_test" has first texts in English and second texts in German.
         """
         if split is None and len(self.splits) == 1:
             return next(iter(self.splits.values()))
@@ -152,11 +157,12 @@ class Corpus:
         if split is None:
             example = f"{self.name}/{next(iter(self.splits))}"
             raise UsageError(
-                f"corpus {self.name!r} has several splits ({self._choices()}); name one: {example}"
+                f"corpus {self.name!r} has several splits ({self._choices()}). Name one of them, "
+                f"such as {example}."
             )
         crossed = self._cross(split) if self.translated else None
         if crossed is None:
-            raise UsageError(f"corpus {self.name!r} has no split {split!r}; choose one of {self._choices()}")
+            raise UsageError(f"corpus {self.name!r} has no split {split!r}. Choose one of {self._choices()}.")
         return crossed
 
     def _cross(self, name: str) -> Split | None:
@@ -176,7 +182,7 @@ class Corpus:
         if not self.translated:
             return ", ".join(self.splits)
         languages, parts = ", ".join(self.languages), ", ".join(self.parts)
-        return f"XX_SPLIT and XX-YY_SPLIT, where languages are {languages} and splits {parts}"
+        return f"XX_SPLIT or XX-YY_SPLIT, with the languages {languages} and the splits {parts}"
 
 
 def corpus_names() -> tuple[str, ...]:
@@ -185,21 +191,23 @@ def corpus_names() -> tuple[str, ...]:
 
 
 def find_corpus(name: str) -> Corpus:
-    """The corpus of that name."""
+    """The corpus with this name."""
     corpora = _catalogue()
     if name in corpora:
         return corpora[name]
     close = difflib.get_close_matches(name, corpora, n=1)
-    hint = f"did you mean {close[0]}?" if close else "`likewise data list` shows them all"
-    raise UsageError(f"no corpus is named {name!r}; {hint}")
+    hint = f"did you mean {close[0]}?" if close else "run `likewise data list` to see all names"
+    raise UsageError(f"there is no corpus {name!r}. {sentence(hint)}")
 
 
 def parallel_names(name: str, part: str | None = None) -> tuple[str, ...]:
-    """What `read_parallel` takes of a parallel corpus: "tatoeba/en-de_train", …, of one part or of all."""
+    """The names that `read_parallel` accepts for a parallel corpus: "tatoeba/en-de_train", …, of one part
+    or of all.
+    """
     corpus = find_corpus(name)
     corpus.require("translations")
     if part is not None and part not in corpus.parts:
-        raise UsageError(f"corpus {name!r} has no part {part!r}; choose one of {', '.join(corpus.parts)}")
+        raise UsageError(f"corpus {name!r} has no part {part!r}. Choose one of {', '.join(corpus.parts)}.")
     return tuple(f"{name}/{split.name}" for split in corpus.splits.values() if part in (None, split.part))
 
 
@@ -233,6 +241,6 @@ def _rating(name: str, entry: dict[str, Any]) -> Rating:
 
 
 def is_parallel_corpus(name: str) -> bool:
-    """Whether a name such as tatoeba_laser/de leads to parallel text rather than to rated pairs."""
+    """Whether a name such as tatoeba_laser/de is a name of parallel text and not of rated pairs."""
     head = name.partition("/")[0]
     return head in corpus_names() and find_corpus(head).kind == "translations"

@@ -1,4 +1,4 @@
-"""check: all that is wrong with a source, at once; `read` accepts what has no problem here."""
+"""Check a source for all its problems at once. A source without problems here is accepted by `read`."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def check(
     """Go through a source and collect every problem and warning, the first `shown` of each kind in words.
 
     Relations that are not declared are inferred, and so is whether a row holds two texts or one
-    (`pairs=None`). `strict` makes conflicting ratings problems. Of a corpus of translations or paraphrases it
-    says which pairs are dropped on reading.
+    (`pairs=None`). `strict` counts conflicting ratings as problems. For a corpus of translations or
+    paraphrases the report says which pairs are dropped on reading.
     """
     report = CheckReport(str(source) if isinstance(source, str | Path) else "rows", strict, shown)
     named = find_named_corpus(source, split)
@@ -96,7 +96,9 @@ def _find_relations(opened: Opened, report: CheckReport, wanted: Sequence[Relati
 
 
 def _readable(table: Table) -> Iterator[Row]:
-    """The rows up to where the file breaks off; what breaks is reported when the rows are checked."""
+    """The rows up to the place where the file breaks off. That problem is reported when the rows are
+    checked.
+    """
     try:
         yield from table.scan(ignore)
     except DataError:
@@ -148,13 +150,13 @@ def _check_identical(values: Sequence[Value | None], source: str, report: CheckR
         if isinstance(value, float) and value < (summary.relation.lo + summary.relation.hi) / 2
     ]
     if low:
-        found = f"the two texts are the same but rated low ({', '.join(low)})"
+        found = f"the two texts are the same but have a low rating ({', '.join(low)})"
         report.add("same text rated low", Problem(source, found, "check the rating"))
 
 
 def _add_repeats(report: CheckReport, repeats: Repeats) -> None:
     for repeat in repeats.duplicates():
-        found = f"the same row as on line {repeat.first_line}"
+        found = f"this row repeats line {repeat.first_line}"
         remedy = "remove it, unless it is a second rating"
         report.add("duplicate row", Problem(f"{report.name}:{repeat.line}", found, remedy))
     for repeat in repeats.conflicts():
@@ -164,5 +166,5 @@ def _add_repeats(report: CheckReport, repeats: Repeats) -> None:
 def _conflict(report: CheckReport, repeat: Repeat) -> Problem:
     name = repeat.relation.name if repeat.relation is not None else ""
     now, before = (f"{v:g}" if isinstance(v, float) else str(v) for v in (repeat.now, repeat.before))
-    found = f"{name} is {now}, but {before} for the same pair on line {repeat.first_line}"
-    return Problem(f"{report.name}:{repeat.line}", found, "keep one of them, or their mean")
+    found = f"{name} is {now} here, but {before} for the same pair on line {repeat.first_line}"
+    return Problem(f"{report.name}:{repeat.line}", found, "keep one of the two ratings, or their mean")

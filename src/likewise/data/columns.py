@@ -1,4 +1,4 @@
-"""Which columns hold the texts."""
+"""Find the columns that hold the texts."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ SINGLES = (
 def find_text_columns(
     columns: Sequence[str], text_a: str | None = None, text_b: str | None = None, *, source: str = "table"
 ) -> tuple[str, str]:
-    """The two text columns: the ones named, or a well-known couple among the columns."""
+    """The two text columns: the ones that were named, or a well-known couple of names among the columns."""
     for option, named in (("--text-a", text_a), ("--text-b", text_b)):
         if named is not None and named not in columns:
             raise DataError(
-                [missing_column(named, columns, source, f"name an existing column by {option} NAME")]
+                [missing_column(named, columns, source, f"name an existing column with {option} NAME")]
             )
     if text_a is not None and text_a == text_b:
         problem = Problem(
@@ -79,9 +79,11 @@ def find_text_columns(
 def find_text_column(
     columns: Sequence[str], text: str | None = None, *, source: str = "table", option: str = "--text-a"
 ) -> str:
-    """The one text column: the one named by `option`, a well-known name, or the only column there is."""
+    """The text column of single texts: the one named by `option`, a well-known name, or the only column."""
     if text is not None and text not in columns:
-        raise DataError([missing_column(text, columns, source, f"name an existing column by {option} NAME")])
+        raise DataError(
+            [missing_column(text, columns, source, f"name an existing column with {option} NAME")]
+        )
     if text is not None:
         return text
     by_name = {column.casefold(): column for column in reversed(columns)}
@@ -90,14 +92,14 @@ def find_text_column(
             return by_name[name]
     if len(columns) == 1:
         return columns[0]
-    found = f"no column is known to hold the text; columns: {listed(columns)}"
-    raise DataError([Problem(source, found, f"name it: {option} NAME")])
+    found = f"no column has a known name for texts. The columns are {listed(columns)}"
+    raise DataError([Problem(source, found, f"name the text column: {option} NAME")])
 
 
 def find_any_texts(
     columns: Sequence[str], text_a: str | None = None, text_b: str | None = None, *, source: str = "table"
 ) -> tuple[str, ...]:
-    """The two text columns of a table of pairs, or the one of a table of single texts."""
+    """The two text columns of a table of pairs, or the one text column of a table of single texts."""
     try:
         return find_text_columns(columns, text_a, text_b, source=source)
     except DataError:
@@ -106,19 +108,23 @@ def find_any_texts(
         try:
             return (find_text_column(columns, text_a, source=source),)
         except DataError:
-            found = f"no column is known to hold a text; columns: {listed(columns)}"
-            remedy = "name them: --text-a NAME for single texts, --text-a NAME --text-b NAME for pairs"
+            found = f"no column has a known name for texts. The columns are {listed(columns)}"
+            remedy = (
+                "name the text columns: --text-a NAME for single texts, --text-a NAME --text-b NAME for pairs"
+            )
             raise DataError([Problem(source, found, remedy)]) from None
 
 
 def missing_column(name: str, columns: Sequence[str], source: str, remedy: str) -> Problem:
-    """The problem of a column that is not there, with the nearest name that is."""
+    """The problem of a missing column, with the nearest existing name."""
     folded = {column.casefold(): column for column in columns}
     close = difflib.get_close_matches(name.casefold(), folded, n=1)
     hint = f" (did you mean {quoted(folded[close[0]])}?)" if close else ""
-    return Problem(source, f"no column {quoted(name)}{hint}; columns: {listed(columns)}", remedy)
+    return Problem(
+        source, f"there is no column {quoted(name)}{hint}. The columns are {listed(columns)}", remedy
+    )
 
 
 def _no_couple(columns: Sequence[str], source: str) -> Problem:
-    found = f"no two columns are known to hold the texts; columns: {listed(columns)}"
-    return Problem(source, found, "name them: --text-a NAME --text-b NAME")
+    found = f"no two columns have known names for texts. The columns are {listed(columns)}"
+    return Problem(source, found, "name the text columns: --text-a NAME --text-b NAME")

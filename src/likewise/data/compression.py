@@ -1,4 +1,4 @@
-"""Bytes in and out of plain, .bz2, .gz, .xz and .zst files."""
+"""Read and write the bytes of plain, .bz2, .gz, .xz and .zst files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHUNK = 16 * 1024
 
 
 def split_endings(path: Path) -> tuple[str, str]:
-    """The format ending and the compression ending of a file name, lower case: (".tsv", ".xz")."""
+    """The format ending and the compression ending of a file name, in lower case: (".tsv", ".xz")."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     if suffixes and suffixes[-1] in COMPRESSIONS:
         return (suffixes[0] if len(suffixes) == 2 else "", suffixes[-1])
@@ -42,11 +42,15 @@ def open_bytes(path: Path) -> BinaryIO:
         return start(path)
     except OSError as error:
         problem = Problem(
-            str(path), f"cannot be opened ({error.strerror or error})", "check the path and its permissions"
+            str(path),
+            f"this cannot be opened ({error.strerror or error})",
+            "check the path and its permissions",
         )
         raise FormatError([problem]) from None
     except ValueError as error:  # a NUL in the name
-        raise FormatError([Problem(str(path), f"is no file name ({error})", "check the path")]) from None
+        raise FormatError(
+            [Problem(str(path), f"this cannot be the name of a file ({error})", "check the path")]
+        ) from None
 
 
 # Parquet is compressed already: what shrinks a hundredfold again is no table.
@@ -71,24 +75,24 @@ def open_seekable(path: Path) -> BinaryIO:
 
 
 def _copy_bounded(stream: BinaryIO, whole: BinaryIO, path: Path) -> None:
-    """Decompress a file, unless it grows beyond what any real table does: it would fill the disk."""
+    """Decompress a file, unless it grows larger than any real table and would fill the disk."""
     most = max(MOST_GROWTH * path.stat().st_size, 2**28)
     size = 0
     while block := stream.read(2**20):
         size += len(block)
         if size > most:
-            found = f"decompresses to more than {most // 2**20:,} MiB, which no real table does"
-            raise FormatError([Problem(path.name, found, "decompress it yourself and give the plain file")])
+            found = f"the file decompresses to more than {most // 2**20:,} MiB, which no real table does"
+            raise FormatError([Problem(path.name, found, "decompress it yourself and use the plain file")])
         whole.write(block)
 
 
 def cut_short(source: str, error: Exception) -> Problem:
-    """The problem of a file whose bytes end early or are not what they should be."""
+    """The problem of a file whose bytes end early or are damaged."""
     return Problem(source, f"the file is cut short or damaged here ({error})", "copy or download it again")
 
 
 def compress(handle: BinaryIO, ending: str) -> BinaryIO:
-    """Wrap an open file so that what is written to it is compressed by the ending's method."""
+    """Wrap an open file so that everything written to it is compressed as its ending says."""
     if ending == ".gz":
         # No name and no time inside: equal content gives equal bytes.
         return cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=handle, mtime=0))
@@ -110,7 +114,7 @@ def _zstandard() -> Any:
 
 
 class _ZstdReader(io.RawIOBase):
-    """A zstandard reader that, unlike the package's own, notices data that end early."""
+    """A zstandard reader that notices data that end early, which the package's own reader does not."""
 
     def __init__(self, handle: BinaryIO) -> None:
         super().__init__()
@@ -129,7 +133,7 @@ class _ZstdReader(io.RawIOBase):
             chunk = rest or self._handle.read(_CHUNK)
             if not chunk:
                 if self._started and not self._frame.eof:
-                    raise EOFError("zstandard data end before the end of the stream")
+                    raise EOFError("the zstandard data end too early")
                 return 0
             if self._frame.eof:
                 self._frame = self._package.ZstdDecompressor().decompressobj()
@@ -137,7 +141,7 @@ class _ZstdReader(io.RawIOBase):
             try:
                 self._ready = self._frame.decompress(chunk)
             except self._package.ZstdError as error:
-                raise OSError(f"damaged zstandard data: {error}") from None
+                raise OSError(f"the zstandard data are damaged: {error}") from None
         size = min(len(buffer), len(self._ready))
         buffer[:size] = self._ready[:size]
         self._ready = self._ready[size:]

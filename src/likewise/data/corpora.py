@@ -1,4 +1,4 @@
-"""Named corpora: find their files, move values to the published scale, count rows, compare checksums."""
+"""Named corpora: find their files, convert values to the published scale, count rows, compare checksums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Folder = str | Path | None
 
 
 def load_corpus(name: str, split: str | None = None, *, data_dir: Folder = None) -> list[Record]:
-    """All records of one split, on the published scales; a wrong number of rows is an error."""
+    """All records of one split, on the published scales. A wrong number of rows is an error."""
     corpus = find_corpus(name)
     part = corpus.find_split(split)
     table = corpus_table(corpus, part, data_dir=data_dir)
@@ -58,7 +58,9 @@ def corpus_table(corpus: Corpus, split: Split, *, data_dir: Folder = None) -> Ta
 
 
 def paraphrase_table(corpus: Corpus, split: Split, *, data_dir: Folder = None) -> Table:
-    """The rows of one split of paraphrases as the file has them; a text's cell may be a list of texts."""
+    """The rows of one split of paraphrases as they are in the file. The cell of a text may be a list of
+    texts.
+    """
     corpus.require("paraphrases")
     stored = _stored_table(corpus, split, data_dir)
     _require_columns(stored, corpus.texts, corpus)
@@ -66,9 +68,9 @@ def paraphrase_table(corpus: Corpus, split: Split, *, data_dir: Folder = None) -
 
 
 def locate(corpus: Corpus, split: Split, data_dir: Folder = None) -> Path | None:
-    """The split's file in `data_dir` or LIKEWISE_DATA, under any compression; None if it is in neither.
+    """The split's file in `data_dir` or LIKEWISE_DATA, under any compression, or None if it is in neither.
 
-    Of a crossed split it is the first side's file, if both are there.
+    For a crossed split it is the first side's file, provided that both files exist.
     """
     if split.sides:
         found = [locate(corpus, side, data_dir) for side in split.sides]
@@ -85,13 +87,13 @@ def locate(corpus: Corpus, split: Split, data_dir: Folder = None) -> Path | None
 
 
 def split_files(corpus: Corpus, split: Split, data_dir: Folder = None) -> list[Path]:
-    """The files of a split that are there, those of both sides if it is crossed."""
+    """The existing files of a split: both sides' files if it is crossed."""
     found = (locate(corpus, side, data_dir) for side in split.sides or (split,))
     return [file for file in found if file is not None]
 
 
 def find_file(corpus: Corpus, split: Split, data_dir: Folder = None) -> Path:
-    """The split's file; an error says where it was looked for."""
+    """The split's file. If it is missing, the error says where it was searched."""
     path = locate(corpus, split, data_dir)
     if path is None:
         raise DataError([_absent(corpus, split, data_dir)])
@@ -99,12 +101,12 @@ def find_file(corpus: Corpus, split: Split, data_dir: Folder = None) -> Path:
 
 
 def shown_name(split: Split, path: Path) -> str:
-    """What messages call a split's file: its place in the data folder, with the ending found there."""
+    """The name of a split's file in messages: its place in the data folder, with the ending found there."""
     return str(Path(split.file).with_name(path.name))
 
 
 def verify(corpus: Corpus, split: Split, data_dir: Folder = None) -> list[Problem]:
-    """What is wrong with the split's file: absent, unreadable, other rows or another checksum."""
+    """The problems of the split's file: missing, unreadable, another number of rows, or another checksum."""
     if split.sides:
         return _verify_crossed(corpus, split, data_dir)
     path = locate(corpus, split, data_dir)
@@ -122,8 +124,20 @@ def verify(corpus: Corpus, split: Split, data_dir: Folder = None) -> list[Proble
         return list(error.problems)
     problems = [] if rows == split.rows else [wrong_rows(corpus, split, rows)]
     if split.sha256 and digest.hexdigest() != split.sha256:
-        found = f"sha256 {digest.hexdigest()[:12]}… when decompressed, expected {split.sha256[:12]}…"
-        problems.append(Problem(split.file, found, "another version of the corpus: numbers will not compare"))
+        found = (
+            f"the sha256 is {digest.hexdigest()[:12]}… when decompressed, but "
+            f"{split.sha256[:12]}… is expected"
+        )
+        problems.append(
+            Problem(
+                split.file,
+                found,
+                (
+                    "the file is another version of the corpus, so "
+                    "numbers on it cannot be compared with others"
+                ),
+            )
+        )
     return problems
 
 
@@ -148,8 +162,8 @@ def _count(corpus: Corpus, split: Split, data_dir: Folder) -> int:
 def _require_columns(table: Table, wanted: Iterable[str], corpus: Corpus) -> None:
     absent = [column for column in dict.fromkeys(wanted) if column not in table.columns]
     if absent:
-        found = f"no column {', '.join(absent)}; columns: {listed(table.columns)}"
-        raise DataError([Problem(table.name, found, f"give the file as published ({corpus.citation})")])
+        found = f"there is no column {', '.join(absent)}. The columns are {listed(table.columns)}"
+        raise DataError([Problem(table.name, found, f"use the file as published ({corpus.citation})")])
 
 
 def _kept_table(stored: Table, split: Split) -> Table:
@@ -209,25 +223,25 @@ def _roots(data_dir: Folder) -> list[Path]:
 
 def _absent(corpus: Corpus, split: Split, data_dir: Folder) -> Problem:
     looked = ", ".join(str(root) for root in _roots(data_dir)) or "no folder was named"
-    found = f"{split.file} is not here (looked in: {looked})"
-    remedy = f"name the folder that holds it by --data-dir DIR or {DATA_VARIABLE}"
+    found = f"{split.file} was not found (searched in: {looked})"
+    remedy = f"name the folder that holds it with --data-dir DIR or {DATA_VARIABLE}"
     return Problem(f"corpus {corpus.name}/{split.name}", found, remedy)
 
 
 def wrong_rows(corpus: Corpus, split: Split, rows: int) -> Problem:
-    """The problem of a file with another number of rows than the catalogue has."""
-    found = f"{rows:,} rows, expected {split.rows:,}"
+    """The problem of a file whose number of rows differs from the catalogue."""
+    found = f"the file has {rows:,} rows, but {split.rows:,} are expected"
     remedy = "copy or download it again, or read it by its path as a file of your own"
     return Problem(f"corpus {corpus.name}/{split.name}", found, remedy)
 
 
-_REMEDY = "take both files whole from one release"
+_REMEDY = "take both complete files from the same release"
 
 
 def crossed_table(corpus: Corpus, split: Split, first: Table, second: Table) -> Table:
-    """Row by row the first text of one table and the other text of its translation.
+    """Row by row, the first text of one table and the second text from its translation.
 
-    Both must have the same rows with the same ratings; the first row that differs is an error.
+    Both tables must have the same rows with the same ratings. The first row that differs is an error.
     """
     name = f"{first.name} + {Path(second.name).name}"
 
@@ -245,14 +259,14 @@ def crossed_table(corpus: Corpus, split: Split, first: Table, second: Table) -> 
 
 
 def _unmatched(row: Row, shorter: Table) -> Problem:
-    return Problem(row.source, f"has no translation in {shorter.name}, which ends before this row", _REMEDY)
+    return Problem(row.source, f"this row has no translation, because {shorter.name} ends before it", _REMEDY)
 
 
 def _check_ratings(corpus: Corpus, row: Row, translated: Row) -> None:
     for relation in corpus.relations:
         cell, other = row.fields[relation.name], translated.fields[relation.name]
         if not _is_same(cell, other):
-            differs = f"{quoted(cell)}, but {quoted(other)} in its translation at {translated.source}"
+            differs = f"{quoted(cell)} here, but {quoted(other)} in its translation at {translated.source}"
             found = f"{relation.name} is {differs}"
             raise DataError([Problem(row.source, found, _REMEDY)])
 
@@ -263,9 +277,9 @@ def _is_same(cell: object, other: object) -> bool:
 
 
 def drawn_table(table: Table, draw: SeededDraw) -> Table:
-    """The drawn rows of a table, in the table's own order; a table of another length is an error.
+    """The drawn rows of a table, in the table's own order. A table of another length is an error.
 
-    Goes through the table twice and holds no texts, so that a long file fits.
+    The table is read twice and no texts are held in memory, so a long file fits.
     """
 
     def scan(fail: Fail) -> Iterator[Row]:
@@ -283,8 +297,9 @@ def drawn_order(groups: Sequence[str], seed: int) -> list[int]:
     """The numbers of all rows, counted from 0, in the order in which a seed draws them.
 
     The rows of a group are sorted by the sha256 of "SEED:NUMBER", which no version of Python or numpy can
-    change. Row k of a group of n then stands at (k + 1/2) / n, and at the same place groups go by name: every
-    stretch has about the groups' shares, and groups of the same size take turns.
+    change. Row k of a group of n then stands at (k + 1/2) / n; rows at the same place are ordered by the name
+    of their group. Every stretch therefore has about the groups' shares, and groups of the same size
+    alternate.
     """
     members: dict[str, list[int]] = {}
     for number, group in enumerate(groups):
@@ -297,6 +312,6 @@ def drawn_order(groups: Sequence[str], seed: int) -> list[int]:
 
 
 def _other_length(table: Table, draw: SeededDraw, rows: int) -> Problem:
-    found = f"{rows:,} rows, expected {draw.of:,} to draw from"
-    remedy = "copy or download it again: of other rows another part would be drawn"
+    found = f"the file has {rows:,} rows, but {draw.of:,} are expected to draw from"
+    remedy = "copy or download it again; from other rows another part would be drawn"
     return Problem(table.name, found, remedy)

@@ -1,10 +1,11 @@
-"""Files that are made once and found again by what they were made of.
+"""A cache of files that are found again by the content they were made from.
 
     HOME/NAME/KEY.SUFFIX    HOME is LIKEWISE_CACHE, or the user's cache; KEY is a `content_key`
 
-A file is whole or not there, and its folder is the user's alone (mode 700): some hold texts of the user's.
-JSON bears a checksum in its first line; a file whose checksum is wrong counts as not there.
-`likewise cache info` counts and `likewise cache clear` removes every NAME of `KEPT`, whoever wrote it.
+A file is either complete or absent. Its folder is readable only by the user (mode 700), since some files hold
+texts of the user. A JSON file has a checksum in its first line; a file with a wrong checksum counts as
+absent. `likewise cache info` counts and `likewise cache clear` removes every NAME of `KEPT`, whoever wrote
+it.
 """
 
 from __future__ import annotations
@@ -25,27 +26,29 @@ from likewise.files import file_sha256
 CACHE_VARIABLE = "LIKEWISE_CACHE"
 # Every cache of files by name, with what it keeps: one that did not stand here would not be cleared.
 KEPT = {
-    "identities": "what the weights of encoders hash to",
+    "identities": "hashes of encoder weights",
     "prepared": "rows that recipes read",
     "alignments": "phrase links of paraphrases",
 }
 
 
 def cache_home() -> Path:
-    """Where everything is kept unless a recipe or LIKEWISE_CACHE says otherwise."""
+    """The cache folder, unless a recipe or LIKEWISE_CACHE names another one."""
     if own := os.environ.get(CACHE_VARIABLE):
         return Path(own)
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError as error:
         raise UsageError(
-            f"there is no home folder to keep a cache in: name a folder by {CACHE_VARIABLE}, or set HOME"
+            f"there is no home folder to keep a cache in. Name a folder with {CACHE_VARIABLE}, or set HOME."
         ) from error
     return home / "likewise" / "vectors"
 
 
 def content_key(*parts: object, length: int = 24) -> str:
-    """A hash of all parts, the same for parts of the same content: hexadecimal, `length` digits."""
+    """A hash of all parts, in hexadecimal with `length` digits. Parts with the same content have the same
+    hash.
+    """
     digest = hashlib.sha256()
     for number, part in enumerate(parts):
         digest.update(b", " if number else b"[")
@@ -55,14 +58,15 @@ def content_key(*parts: object, length: int = 24) -> str:
 
 
 def content_digest(path: Path) -> str:
-    """A hash of what a file holds now."""
+    """A hash of a file's content."""
     return file_sha256(path)[:16]
 
 
 def content_digests(place: Path) -> dict[str, str]:
-    """The files of a folder by their paths in it, or a single file by its name, each with `content_digest`.
+    """The `content_digest` of each file of a folder by its path inside, or of a single file by its name.
 
-    What a file holds decides, not its size and time, which another file may share. Nothing if there is none.
+    The content decides, not size and time, which another file may share. If nothing exists there, the result
+    is empty.
     """
     if place.is_file():
         return {place.name: content_digest(place)}
@@ -73,7 +77,7 @@ _MOST_FILES = 10_000
 
 
 def files_in(place: Path) -> list[Path]:
-    """The files of a folder and of all below it, in order; links are followed, a circle of them is not."""
+    """The files in a folder and below it, in order. Links are followed, but not in a circle."""
     found: list[Path] = []
     waiting, seen = [place], set()
     while waiting:
@@ -88,7 +92,7 @@ def files_in(place: Path) -> list[Path]:
             elif path.is_file():
                 found.append(path)
         if len(found) > _MOST_FILES:
-            problem = f"holds more than {_MOST_FILES:,} files, links followed"
+            problem = f"the folder holds more than {_MOST_FILES:,} files, with links followed"
             raise DataError([Problem(str(place), problem, "remove links that lead out of the folder")])
     return sorted(found)
 
@@ -98,35 +102,37 @@ _OURS = re.compile(r"[0-9a-f]{24}(\.json|\.jsonl\.gz)|\.[0-9a-f]{24}\..*\.partia
 
 
 class FileCache:
-    """Files of one kind by key; the oldest beyond `keep` are dropped when another is written."""
+    """A cache of files of one kind by key. When a file is written, the oldest files beyond `keep` are
+    removed.
+    """
 
     def __init__(self, name: str, suffix: str, *, keep: int | None = None) -> None:
         if name not in KEPT:
-            raise ValueError(f"no cache is named {name!r}; add it to likewise.data.filecache.KEPT")
+            raise ValueError(f"there is no cache {name!r}. Add it to likewise.data.filecache.KEPT.")
         if keep is not None and keep < 1:
-            raise ValueError(f"a cache keeps at least one file, not {keep}")
+            raise ValueError(f"keep is {keep}, but a cache must keep at least one file.")
         self.name, self.suffix, self.keep = name, suffix, keep
 
     @property
     def folder(self) -> Path:
-        """Where the files lie, as the environment says now."""
+        """The folder of the files, as the environment says at this moment."""
         return cache_home() / self.name
 
     def path(self, key: str) -> Path:
-        """Where the file of a key lies, or would."""
+        """The path of the file with a key, whether it exists or not."""
         return self.folder / f"{key}{self.suffix}"
 
     def find(self, key: str) -> Path | None:
-        """The file of a key, None if there is none."""
+        """The file of a key, or None if there is none."""
         sweep(self.folder)
         path = self.path(key)
         return path if path.is_file() else None
 
     def write(self, key: str, writer: Callable[[Path], None], *, optional: bool = False) -> None:
-        """Keep what `writer` writes to the path it is given; in case of an error there is no new file.
+        """Keep the file that `writer` writes to the path it is given. After an error there is no new file.
 
-        The path has the cache's suffix. With `optional` a file that cannot be written, on a full disk or in a
-        folder of somebody else's, is not kept, and nobody is told: it is made again.
+        The path has the cache's suffix. With `optional`, a file that cannot be written, such as on a full
+        disk or in a folder of somebody else, is silently not kept; it is made again later.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -139,13 +145,13 @@ class FileCache:
             self._drop_old(self.path(key))
 
     def write_json(self, key: str, value: object) -> None:
-        """Keep a value with its checksum, if it can be kept: it is made again otherwise."""
+        """Keep a value with its checksum if possible. Otherwise it is computed again later."""
         content = to_json(value).encode("utf8")
         head = json.dumps({"sha256": hashlib.sha256(content).hexdigest()}).encode()
         self.write(key, lambda path: _write_bytes(path, head + b"\n" + content), optional=True)
 
     def read_json(self, key: str) -> Any:
-        """What was kept; None if there is nothing, or if it has changed since it was written."""
+        """The value that was kept, or None if there is none or if it has changed since it was written."""
         sweep(self.folder)
         try:
             head, _, content = self.path(key).read_bytes().partition(b"\n")
@@ -172,12 +178,14 @@ class FileCache:
 
 
 def kept_bytes(home: Path | None = None) -> int:
-    """The room that the files of all caches take."""
+    """The disk space that the files of all caches take."""
     return sum(size for _, size in _kept_files(home))
 
 
 def clear_kept(home: Path | None = None) -> int:
-    """Remove the files of all caches, and their folders if nothing else lies in them; the bytes freed."""
+    """Remove the files of all caches, and their folders if nothing else is in them. Returns the bytes
+    freed.
+    """
     freed = 0
     for file, size in _kept_files(home):
         with saying_why(file):
@@ -192,7 +200,7 @@ def clear_kept(home: Path | None = None) -> int:
 
 
 def _kept_files(home: Path | None) -> Iterator[tuple[Path, int]]:
-    """The files that are ours, called by a key or on the way to it, and their sizes.
+    """The files that are ours, named by a key or still being written, and their sizes.
 
     The folder may be a user's own, and another process may remove a file at any time.
     """
@@ -205,7 +213,7 @@ def _kept_files(home: Path | None) -> Iterator[tuple[Path, int]]:
 
 
 def _holds_ours(file: Path) -> bool:
-    """Whether a file begins as ours do: JSON under its checksum, compressed lines, or left unfinished."""
+    """Whether a file begins as ours do: JSON under its checksum, compressed lines, or an unfinished file."""
     if not file.is_file():
         return False
     begins = {".json": b'{"sha256": "', ".gz": b"\x1f\x8b"}.get(file.suffix, b"")

@@ -1,4 +1,4 @@
-"""What a check found: findings by kind, exact counts, and a summary of the data."""
+"""The report of a check: findings by kind, exact counts, and a summary of the data."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Summary:
-    """What was seen of one relation."""
+    """The values of one relation, summarised."""
 
     relation: Relation
     inferred: bool = False
@@ -60,7 +60,7 @@ class Summary:
     labels: Counter[str] = field(default_factory=Counter)
 
     def add(self, value: Value | None) -> None:
-        """Take one value into account."""
+        """Add one value to the summary."""
         if value is None:
             self.missing += 1
             return
@@ -95,7 +95,9 @@ class Summary:
 
 @dataclass(slots=True)
 class CheckReport:
-    """Everything a check found in one source; `counts` is exact, `findings` shows the first of each kind."""
+    """Everything that a check found in one source. `counts` is exact; `findings` holds the first of each
+    kind.
+    """
 
     name: str
     strict: bool = False
@@ -134,7 +136,7 @@ class CheckReport:
 
     @property
     def length_range(self) -> tuple[int, int, int] | None:
-        """Fewest, median and most characters of a text."""
+        """The fewest, median and most characters of a text."""
         if not self.lengths:
             return None
         lengths = sorted(self.lengths)

@@ -1,8 +1,8 @@
-"""One reader per file format; each takes (stream, name, fail) and returns (columns, rows).
+"""One reader per file format. Each takes (stream, name, fail) and returns (columns, rows).
 
 csv      comma separated, quoted by `"`, one header line
-tsv      tab separated, no quoting at all (a `"` is a character), one header line
-jsonl    one JSON object a line; the first one names the columns
+tsv      tab separated, without quoting (a `"` is a character), one header line
+jsonl    one JSON object per line; the first object names the columns
 parquet  read in batches through pyarrow, which is imported only here
 """
 
@@ -19,7 +19,7 @@ from likewise.data.lines import MAX_LINE, Lines
 from likewise.data.parquetpages import GroupMemory, NotParquetError, byte_columns, group_memory
 from likewise.data.rows import MAX_COLUMNS, Fail, Row, Unquoted
 from likewise.errors import FormatError, Problem
-from likewise.wording import clipped, has_half_character, listed, quoted
+from likewise.wording import clipped, counted, has_half_character, listed, quoted
 
 Parsed = tuple[tuple[str, ...], Iterator[Row]]
 Parser = Callable[[BinaryIO, str, Fail], Parsed]
@@ -32,7 +32,7 @@ _MOST_VALUES, _PAGE_VALUES, _GROUP_VALUES = 2**23, 2**24, 2**27
 
 
 def parse_csv(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
-    """Rows of a comma-separated file; a row's number is the line it starts on."""
+    """The rows of a comma-separated file. The number of a row is the line on which it starts."""
     lines = Lines(stream, name, fail)
     # The limit belongs to the whole process: it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
@@ -68,7 +68,7 @@ def _csv_records(reader: Any, lines: Lines, name: str, fail: Fail) -> Iterator[t
         except csv.Error as error:
             remedy = 'close every quoted field, and double a quote inside one ("")'
             if "new-line character" in str(error):
-                remedy = "save it with line feeds at line ends (it has lone carriage returns)"
+                remedy = "save it with line feeds at the line ends (it has lone carriage returns)"
             fail(Problem(f"{name}:{start}", f"this row is not valid CSV ({error})", remedy))
             continue
         if fields and (len(fields) > 1 or fields[0].strip()):
@@ -76,13 +76,17 @@ def _csv_records(reader: Any, lines: Lines, name: str, fail: Fail) -> Iterator[t
 
 
 def parse_tsv(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
-    """Rows of a tab-separated file without quoting: a `"` is a character."""
+    """The rows of a tab-separated file without quoting: a `"` is a character."""
     lines = Lines(stream, name, fail)
     records = (fields for line in lines if (fields := line.rstrip("\r\n").split("\t")) != [""])
     columns = _check_header(next(records, []), name, ((",", ".csv"), (";", "")))
     if len(columns) == 1:
-        found = f"the header has no tab: one column ({quoted(columns[0])}), expected two or more"
-        raise FormatError([Problem(f"{name}:1", found, "separate the fields by tabs, or save it as .csv")])
+        found = (
+            f"the header has no tab: there is one column ({quoted(columns[0])}), but two or more are expected"
+        )
+        raise FormatError(
+            [Problem(f"{name}:1", found, "separate the fields with tabs, or save the file as .csv")]
+        )
 
     def rows() -> Iterator[Row]:
         width = len(columns)
@@ -92,7 +96,10 @@ def parse_tsv(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
             else:
                 fail(
                     _ragged(
-                        lines.source, fields, columns, "replace a tab or line break inside a text by a blank"
+                        lines.source,
+                        fields,
+                        columns,
+                        "replace each tab or line break inside a text with a blank",
                     )
                 )
 
@@ -100,13 +107,17 @@ def parse_tsv(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
 
 
 def parse_jsonl(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
-    """Rows of a file with one JSON object a line; a key that a row lacks is missing."""
+    """The rows of a file with one JSON object per line. A key that a row lacks is missing."""
     lines = Lines(stream, name, fail)
     objects = _json_objects(lines, fail)
     first = next(objects, None)
     if first is None:
-        message = "holds no JSON object" if lines.number else "is empty, expected one JSON object a line"
-        raise FormatError([Problem(name, message, "write one object a line")])
+        message = (
+            "this holds no JSON object"
+            if lines.number
+            else "this is empty, but one JSON object per line is expected"
+        )
+        raise FormatError([Problem(name, message, "write one object per line")])
 
     def rows() -> Iterator[Row]:
         yield first
@@ -126,26 +137,26 @@ def _json_objects(lines: Lines, fail: Fail) -> Iterator[Row]:
                 Problem(
                     lines.source,
                     f"this line is not a JSON object ({clipped(str(error))})",
-                    "write one whole object a line",
+                    "write one complete object per line",
                 )
             )
             continue
         if isinstance(fields, dict):
             yield Row(fields, lines.source)
         else:
-            found = f"a JSON {type(fields).__name__}, expected an object"
-            fail(Problem(lines.source, found, "write one object a line"))
+            found = f"this is a JSON {type(fields).__name__}, but an object is expected"
+            fail(Problem(lines.source, found, "write one object per line"))
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise ValueError("the same key twice")
+        raise ValueError("the same key occurs twice")
     return fields
 
 
 def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
-    """Rows of a parquet file, numbered from 1; the stream must be able to seek."""
+    """The rows of a parquet file, numbered from 1. The stream must be able to seek."""
     import pyarrow
     import pyarrow.parquet
 
@@ -161,7 +172,8 @@ def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
         raise FormatError([_not_parquet(name, error)]) from None
     columns = check_columns(names, name)
     if not columns:
-        raise FormatError([Problem(name, "has no columns, expected texts", "write it again with columns")])
+        found = "the file has no columns, but columns with texts are expected"
+        raise FormatError([Problem(name, found, "write it again with columns")])
     _check_types(file.schema_arrow, name)
 
     def rows() -> Iterator[Row]:
@@ -178,13 +190,15 @@ def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
 
 
 def _batches(file: Any, stream: BinaryIO, name: str) -> Iterator[Any]:
-    """The rows in batches whose memory is bounded, however small the file is and whatever its footer says."""
+    """The rows in batches of bounded memory, however small the file is and whatever its footer says."""
     groups = 0
     for number, group in enumerate(group_memory(stream)):
         groups += 1
         for batch in file.iter_batches(batch_size=_rows_at_once(group, name), row_groups=[number]):
             if sum(map(_count_values, batch.columns)) > _MOST_VALUES:
-                found = f"{batch.num_rows:,} of its rows hold lists of more than {_MOST_VALUES:,} values"
+                found = (
+                    f"{counted(batch.num_rows, 'row')} with lists of more than {_MOST_VALUES:,} values found"
+                )
                 raise FormatError([Problem(name, found, "leave that column out")])
             for column, array in zip(batch.schema.names, batch.columns, strict=True):
                 _refuse_long_text(array, column, name)
@@ -194,15 +208,16 @@ def _batches(file: Any, stream: BinaryIO, name: str) -> Iterator[Any]:
 
 
 def _rows_at_once(group: GroupMemory, name: str) -> int:
-    """How many rows fit into memory; a row group that does not fit however it is read is refused."""
+    """How many rows fit into memory. A row group that does not fit in any way is refused."""
     texts = [column for column in group.columns if column.texts]
     for columns, most in ((group.columns, _PAGE_BYTES), (texts, _TEXT_BYTES)):
         largest = sum(column.largest for column in columns)
         if largest > most:
             column = max(columns, key=lambda one: one.largest)
-            found = f"the pages of its columns unpack to {largest / 2**20:,.0f} MB at once, most of it "
-            found += f"{quoted(column.name)}; at most {most // 2**20} MB are read"
-            raise FormatError([Problem(name, found, "write it with smaller pages, or without that column")])
+            found = f"the pages of the columns unpack to {largest / 2**20:,.0f} MB at once, most of it in "
+            found += f"{quoted(column.name)}, but at most {most // 2**20} MB are read"
+            remedy = "write the file with smaller pages, or without that column"
+            raise FormatError([Problem(name, found, remedy)])
     per_row = sum(column.shared + column.density for column in group.columns)
     rows = min(_BATCH, max(1, int(_BATCH_BYTES // max(1.0, per_row))))
     for column in group.columns:
@@ -218,18 +233,18 @@ def _rows_at_once(group: GroupMemory, name: str) -> int:
 
 
 def _check_types(schema: Any, name: str) -> None:
-    """Refuse columns of types whose memory is not bounded here, such as views and extensions over texts."""
+    """Refuse columns of types whose memory is not bounded here, such as views and extensions of texts."""
     problems = []
     for field in schema:
         if (other := _unknown_type(field.type)) is not None:
-            found = f"column {quoted(field.name)} is of the type {clipped(str(other))}, which is not read"
+            found = f"column {quoted(field.name)} has the type {clipped(str(other))}, which is not supported"
             problems.append(Problem(name, found, "write it as plain texts or numbers, or leave it out"))
     if problems:
         raise FormatError(problems)
 
 
 def _unknown_type(kind: Any) -> Any:
-    """The first type in a column's type that this module does not know; None if it knows all."""
+    """The first type in a column's type that this module does not support, or None if it supports all."""
     import pyarrow
 
     known = pyarrow.types
@@ -248,19 +263,19 @@ def _unknown_type(kind: Any) -> Any:
 
 
 def _refuse_long_text(array: Any, column: str, name: str) -> None:
-    """Refuse a text that is longer than a line of a text file may be, also inside lists and structures."""
+    """Refuse a text that is longer than a line of a text file may be, also in lists and structures."""
     from pyarrow import compute
 
     for lengths in map(_text_lengths, _leaves(array)):
         longest = compute.max(lengths).as_py() or 0
         if longest > MAX_LINE:
-            found = f"column {quoted(column)} holds a text of {longest / 2**20:,.0f} MB; "
-            found += f"at most {MAX_LINE // 2**20} MB are read"
+            found = f"column {quoted(column)} holds a text of {longest / 2**20:,.0f} MB, "
+            found += f"but at most {MAX_LINE // 2**20} MB are read"
             raise FormatError([Problem(name, found, "leave that row or column out")])
 
 
 def _small_parts(batch: Any) -> Iterator[Any]:
-    """A batch cut until the texts of each part fit into memory: rows may name the texts of a dictionary."""
+    """A batch, cut until the texts of each part fit into memory, since rows may refer to a dictionary."""
     size = sum(_text_bytes(leaf) for array in batch.columns for leaf in _leaves(array))
     if size <= _BATCH_BYTES or batch.num_rows < 2:
         yield batch
@@ -271,13 +286,13 @@ def _small_parts(batch: Any) -> Iterator[Any]:
 
 
 def _leaves(array: Any) -> list[Any]:
-    """The columns of single values in a column, itself or what its lists and structures hold."""
+    """The columns of single values in a column: itself, or those in its lists and structures."""
     inside = _inside(array)
     return [leaf for one in inside for leaf in _leaves(one)] if inside else [array]
 
 
 def _text_lengths(array: Any) -> Any:
-    """The bytes of each distinct text of a column, or of each text; none of other values."""
+    """The bytes of each distinct text of a column, or of each text. Other values give none."""
     import pyarrow
     from pyarrow import compute
 
@@ -290,7 +305,7 @@ def _text_lengths(array: Any) -> Any:
 
 
 def _text_bytes(array: Any) -> int:
-    """The bytes of the texts that a column's rows name, each distinct one once."""
+    """The bytes of the texts that a column's rows refer to. Each distinct text counts once."""
     import pyarrow
     from pyarrow import compute
 
@@ -301,12 +316,12 @@ def _text_bytes(array: Any) -> int:
 
 
 def _count_values(array: Any) -> int:
-    """The values in a column's cells, those in lists and structures too, and each of these."""
+    """The number of values in a column's cells, and in the lists and structures inside them."""
     return len(array) + sum(map(_count_values, _inside(array)))
 
 
 def _inside(array: Any) -> list[Any]:
-    """The columns of what lists, maps and structures hold; none of single values."""
+    """The inner columns of lists, maps and structures. Single values have none."""
     import pyarrow
 
     kind, known = array.type, pyarrow.types
@@ -320,7 +335,7 @@ def _inside(array: Any) -> list[Any]:
 
 
 def _batch_rows(batch: Any, columns: Sequence[str], name: str, before: int) -> Iterator[dict[str, Any]]:
-    """The rows of a batch as plain values; `before` rows stand ahead of it."""
+    """The rows of a batch as plain values. `before` is the number of rows ahead of it."""
     cells = []
     for column, array in zip(columns, batch.columns, strict=True):
         try:
@@ -328,13 +343,15 @@ def _batch_rows(batch: Any, columns: Sequence[str], name: str, before: int) -> I
         except UnicodeDecodeError as error:
             place = f"{name}:{before + 1} to {before + batch.num_rows}"
             found = f"column {quoted(column)} holds bytes that are not UTF-8 ({error.reason})"
-            raise FormatError([Problem(place, found, "write its texts as UTF-8")]) from None
+            raise FormatError([Problem(place, found, "write the texts as UTF-8")]) from None
     for values in zip(*cells, strict=True):
         yield dict(zip(columns, values, strict=True))
 
 
 def _plain(array: Any) -> list[Any]:
-    """A column as plain values, as `to_pylist` gives them, but a text that recurs is one text in memory."""
+    """A column as plain values, as `to_pylist` gives them, but with one text in memory for all its
+    occurrences.
+    """
     import pyarrow
 
     kind, known = array.type, pyarrow.types
@@ -366,45 +383,67 @@ def _plain(array: Any) -> list[Any]:
 
 def _not_parquet(source: str, error: Exception) -> Problem:
     reason = clipped((str(error) or type(error).__name__).splitlines()[0])
-    return Problem(source, f"this is not a whole parquet file ({reason})", "copy or write it again")
+    return Problem(source, f"this is not a whole parquet file ({reason})", "copy it again, or write it again")
 
 
 def _check_header(header: list[str], name: str, others: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     if not header:
         raise FormatError(
-            [Problem(name, "is empty, expected a header line and rows", "write a header with column names")]
+            [
+                Problem(
+                    name,
+                    "this is empty, but a header line and rows are expected",
+                    "write a header with column names",
+                )
+            ]
         )
     if len(header) == 1:
         for mark, ending in others:
             if mark in header[0]:
                 shown = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}[mark]
-                remedy = f"name it {ending}" if ending else "save it with commas (.csv) or tabs (.tsv)"
-                found = f"one column, {quoted(header[0])}: the fields seem to be separated by {shown}"
+                remedy = f"name the file {ending}" if ending else "save it with commas (.csv) or tabs (.tsv)"
+                found = (
+                    f"there is one column, {quoted(header[0])}, but the fields seem to be "
+                    f"separated by {shown}"
+                )
                 raise FormatError([Problem(f"{name}:1", found, remedy)])
     named = [column.strip() or f"column {number}" for number, column in enumerate(header, 1)]
     return check_columns(named, f"{name}:1")
 
 
 def check_columns(columns: Sequence[object], source: str) -> tuple[str, ...]:
-    """The column names as text; two equal ones are an error, and so are more than MAX_COLUMNS."""
+    """The column names as text. Equal names, or more columns than MAX_COLUMNS, are an error."""
     if len(columns) > MAX_COLUMNS:
-        found = f"{len(columns):,} columns, at most {MAX_COLUMNS:,} are read"
+        found = f"there are {len(columns):,} columns, but at most {MAX_COLUMNS:,} are read"
         raise FormatError(
-            [Problem(source, found, "keep the columns that are needed, or check the line ends")]
+            [Problem(source, found, "keep only the columns that you need, or check the line ends")]
         )
     names = tuple(str(column) for column in columns)
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise FormatError(
-            [Problem(source, f"two columns are named {listed(map(quoted, twice))}", "rename one of them")]
+            [
+                Problem(
+                    source,
+                    f"two columns have the same name: {listed(map(quoted, twice))}",
+                    "rename one of them",
+                )
+            ]
         )
     for name in names:
         if has_half_character(name):
-            found = f"the column name {quoted(name)} holds half of a surrogate pair, which is no character"
+            found = f"the column name {quoted(name)} holds half of a surrogate pair, which is not a character"
             raise FormatError([Problem(source, found, "write it as UTF-8")])
     return names
 
 
 def _ragged(source: str, fields: Sequence[str], columns: Sequence[str], remedy: str) -> Problem:
     counted = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
-    return Problem(source, f"{counted}, expected {len(columns)} ({listed(columns)})", remedy)
+    return Problem(
+        source,
+        (
+            f"there {'is' if len(fields) == 1 else 'are'} {counted}, but "
+            f"{len(columns)} are expected ({listed(columns)})"
+        ),
+        remedy,
+    )

@@ -1,4 +1,4 @@
-"""Datasets by hub id or local folder, through the `datasets` package, which is imported only here."""
+"""Datasets by hub id or local folder, read through the `datasets` package, which is imported only here."""
 
 from __future__ import annotations
 
@@ -48,13 +48,19 @@ def hub_table(
         raise
     except Exception as error:  # the hub client and its file readers raise some twenty kinds
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        found = f"is neither a file here nor a dataset that could be loaded ({reason})"
+        found = f"this is neither a file nor a dataset that could be loaded ({reason})"
         raise FormatError(
             [Problem(source, found, "check the name and the network, or give the path of a file")]
         ) from error
     table = memory_table(data, split=split, name=name or source)
     if table is None:
         raise FormatError(
-            [Problem(source, f"loaded as {type(data).__name__}, expected rows", "give the path of a file")]
+            [
+                Problem(
+                    source,
+                    f"this was loaded as {type(data).__name__}, but rows are expected",
+                    "give the path of a file",
+                )
+            ]
         )
     return table

@@ -1,4 +1,4 @@
-"""Keys under which two texts, or two pairs, count as the same, and the words by which they are compared."""
+"""Keys under which two texts, or two pairs, count as the same, and the words by which texts are compared."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _UNSPACED_RUN = re.compile(rf"(?:(?=[^\W_])[{_UNSPACED}])+")
 
 
 def text_key(text: str) -> str:
-    """NFKC, casefolded, alphanumeric characters only: "It's  Fine." and "its fine" share a key.
+    """The text after NFKC and casefolding, with alphanumeric characters only: "It's Fine." and "its fine"
+    share a key.
 
-    A text without letters or digits ("?!", "🙂") is its own key, without white space: an empty key would make
-    all such texts the same. Only a blank text has an empty key.
+    A text without letters or digits ("?!", "🙂") is its own key, without white space. With an empty key all
+    such texts would count as the same. Only a blank text has an empty key.
     """
     if text.isascii():  # the same answer, ten times faster
         key = text.lower().encode("ascii").translate(None, _OTHER_ASCII).decode("ascii")
@@ -32,11 +33,11 @@ def text_key(text: str) -> str:
 
 
 def text_words(text: str) -> frozenset[str]:
-    """The different words of a text, of letters and digits as in `text_key`: {"it", "s", "fine"}.
+    """The different words of a text, made of letters and digits as in `text_key`: {"it", "s", "fine"}.
 
     In a script without blanks between words (Chinese, Japanese, Thai, …) every two neighbouring letters are a
-    word: as one word, only equal runs of letters would have anything in common. A text without letters or
-    digits is one word, its key.
+    word. If a whole run of letters were one word, only equal runs would have a word in common. A text without
+    letters or digits is one word, its key.
     """
     if text.isascii():  # the same answer, several times faster
         words = text.lower().translate(_BLANK_ASCII).split()

@@ -1,4 +1,4 @@
-"""Decoded lines with their numbers, and clear words where bytes are not text."""
+"""Decoded lines with their numbers, and clear messages for bytes that are not text."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _MAGIC = {
 
 
 class Lines:
-    """The lines of a byte stream as text, line ends kept; `number` is the last line read, counted from 1.
+    """The lines of a byte stream as text, with their line ends. `number` is the last line read, counted from
+    1.
 
-    Only a line feed ends a line: other characters that Unicode calls line breaks stay inside their field.
+    Only a line feed ends a line. Other characters that Unicode calls line breaks stay inside their field.
     Memory is bounded by MAX_LINE, whatever the file holds.
     """
 
@@ -40,7 +41,7 @@ class Lines:
 
     @property
     def source(self) -> str:
-        """Where the last line read stands."""
+        """The place of the last line read."""
         return f"{self._name}:{self.number}"
 
     def __iter__(self) -> Iterator[str]:
@@ -65,8 +66,8 @@ class Lines:
     def _decode(self, line: bytes, start: int) -> str:
         if b"\0" in line:
             at = start + line.index(b"\0")
-            found = f"a NUL byte at offset {at}, expected text"
-            self._fail(Problem(self.source, found, "the file is damaged or not UTF-8: save it as UTF-8"))
+            found = f"there is a NUL byte at offset {at}, but text is expected"
+            self._fail(Problem(self.source, found, "the file is damaged or not UTF-8; save it as UTF-8"))
             line = line.replace(b"\0", b" ")
         try:
             return line.decode("utf-8")
@@ -77,11 +78,11 @@ class Lines:
             return line.decode("utf-8", "replace")
 
     def _too_long(self) -> Problem:
-        found = f"a line of more than {MAX_LINE // 2**20} MB, expected one row a line"
+        found = f"this line has more than {MAX_LINE // 2**20} MB, but one row per line is expected"
         return Problem(self.source, found, "check the line ends, or split the text")
 
 
 def _refuse_other_formats(line: bytes, name: str) -> None:
     for magic, (kind, remedy) in _MAGIC.items():
         if line.startswith(magic):
-            raise FormatError([Problem(f"{name}:1", f"this is {kind}, expected UTF-8 text", remedy)])
+            raise FormatError([Problem(f"{name}:1", f"this is {kind}, but UTF-8 text is expected", remedy)])

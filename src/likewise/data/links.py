@@ -1,13 +1,13 @@
-"""Phrase links between two texts in a plain format: one JSON object a line.
+"""Phrase links between two texts in a plain format: one JSON object per line.
 
     {"text_a": "A man plays .", "text_b": "Someone is playing .",
      "links": [{"a": [0, 2], "b": [0, 1], "score": 0.8, "chance": 0.9}, {"a": [2, 3], "b": [1, 3]}],
      "spans_a": [[0, 2], [2, 3], [0, 4]], "by": "Ann"}
 
-Spans are half-open and count words from 0. `words_a` and `words_b` say where the words are, as half-open
-character offsets; without them words are what blanks separate. `links` alone must stand beside the texts,
-an empty list where someone looked and found none; `id`, `by`, `score`, `chance`, `spans_a` and `spans_b` may
-be left out, and other keys are not read.
+Spans are half-open and count words from 0. `words_a` and `words_b` give the places of the words as half-open
+character offsets; without them, blanks separate words. Besides the texts only `links` is required; it is an
+empty list if someone looked for links and found none. `id`, `by`, `score`, `chance`, `spans_a` and `spans_b`
+are optional, and other keys are ignored.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ Span = tuple[int, int]
 
 _REQUIRED = ("text_a", "text_b", "links")
 _WORD = re.compile(r"\S+")
-_SHAPE = "[start, end], two whole numbers"
+_SHAPE = "[start, end] with two whole numbers"
 _SHOWN = 60
-_UNCROSS = "let one hold the other whole, or let them lie apart"
+_UNCROSS = "let one span hold the other completely, or let them lie apart"
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Words `a` of the first text say what words `b` of the second say, or come near by `score`.
+    """A link: the words `a` of the first text mean the same as the words `b` of the second, or nearly so, by
+    `score`.
 
-    `chance`, 0..1, says how sure the linker is; of links that cannot both be shown the surer one is.
+    `chance`, 0..1, is how sure the linker is. Of two links that cannot both be shown, the surer one is shown.
     """
 
     a: Span
@@ -58,11 +59,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class LinkedPair:
-    """Two texts, where their words are (characters), the links between them and the spans of each (words).
+    """Two texts, the places of their words (characters), the links between them and the spans of each text
+    (words).
 
-    No two spans of one text cross: they lie apart or one holds the other. `by` says who or what linked them.
-    A pair that is still to be aligned has neither words nor links nor spans; one that was aligned without
-    finding anything has its words.
+    No two spans of one text cross: they lie apart or one holds the other. `by` names who or what linked them.
+    A pair that is not aligned yet has no words, links or spans. A pair that was aligned without finding any
+    link has its words.
     """
 
     text_a: str
@@ -78,17 +80,17 @@ class LinkedPair:
 
     @property
     def aligned(self) -> bool:
-        """Whether someone has looked for links: only then its words are known."""
+        """Whether someone has looked for links. Only then the words are known."""
         return bool(self.words_a or self.words_b)
 
 
 def split_at_blanks(text: str) -> tuple[Span, ...]:
-    """Where the words of a text are that blanks separate, as half-open character offsets."""
+    """The places of the words of a text that blanks separate, as half-open character offsets."""
     return tuple(match.span() for match in _WORD.finditer(text))
 
 
 def read_links(path: str | Path) -> Iterator[LinkedPair]:
-    """The linked pairs of a file, plain or compressed by its ending; the first wrong line is an error.
+    """The linked pairs of a file, plain or compressed as its ending says. The first wrong line is an error.
 
     Exact repeats of a link or a span count once.
     """
@@ -101,7 +103,7 @@ def read_links(path: str | Path) -> Iterator[LinkedPair]:
 
 
 def refuse_crossing(pair: LinkedPair) -> None:
-    """Stop at spans of a pair's links that cross one another or those listed: no tree holds both."""
+    """Refuse a pair whose links have spans that cross one another or the listed spans: no tree holds both."""
     wrong = [
         *_crossings("a", pair.text_a, pair.words_a, pair.spans_a, [link.a for link in pair.links]),
         *_crossings("b", pair.text_b, pair.words_b, pair.spans_b, [link.b for link in pair.links]),
@@ -111,9 +113,9 @@ def refuse_crossing(pair: LinkedPair) -> None:
 
 
 def write_links(path: str | Path, pairs: Iterable[LinkedPair], *, replace: bool = True) -> int:
-    """Write linked pairs to a file that is either whole or not there, and say how many they were.
+    """Write linked pairs to a file that is either complete or absent, and return their number.
 
-    A pair that `read_links` would refuse is refused here too, so that what is written can be read.
+    A pair that `read_links` would refuse is refused here too, so that every file can be read again.
     """
     path = Path(path)
     count = 0
@@ -135,32 +137,35 @@ def _packed(handle: BinaryIO, path: Path) -> AbstractContextManager[BinaryIO]:
 
 def _check_length(line: bytes, source: str) -> None:
     if len(line) > MAX_LINE:
-        found = f"a line of {len(line) / 2**20:.1f} MB, more than the limit of {MAX_LINE // 2**20} MB"
-        raise _wrong(source, found, "split the texts, or write one pair a line")
+        found = (
+            f"this line has {len(line) / 2**20:.1f} MB, which is more than the limit of "
+            f"{MAX_LINE // 2**20} MB"
+        )
+        raise _wrong(source, found, "split the texts, or write one pair per line")
 
 
 def _parse(line: str, source: str) -> dict[str, Any]:
-    remedy = "write one whole object a line"
+    remedy = "write one complete object per line"
     try:
         fields = json.loads(line, object_pairs_hook=_unique_keys, parse_constant=Unquoted)
     except (ValueError, RecursionError) as error:
         raise _wrong(source, f"this line is not a JSON object ({error})", remedy) from None
     if not isinstance(fields, dict):
-        raise _wrong(source, f"a JSON {type(fields).__name__}, expected an object", remedy)
+        raise _wrong(source, f"this is a JSON {type(fields).__name__}, but an object is expected", remedy)
     return fields
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise ValueError("the same key twice")
+        raise ValueError("the same key occurs twice")
     return fields
 
 
 def _to_pair(fields: Mapping[str, Any], source: str) -> LinkedPair:
     absent = [key for key in _REQUIRED if key not in fields]
     if absent:
-        found = f"no {' and no '.join(absent)}, expected {', '.join(_REQUIRED)}"
+        found = f"this line lacks {' and '.join(absent)}, but {', '.join(_REQUIRED)} are needed"
         raise _wrong(source, found, "add what is missing; `links` may be an empty list")
     # The line's own limit holds for the texts too.
     text_a, text_b = (to_text(fields[k], column=k, source=source, max_chars=MAX_LINE) for k in _REQUIRED[:2])
@@ -202,7 +207,7 @@ def _to_words(value: object, text: str, *, side: str, source: str) -> tuple[Span
     name = f"words_{side}"
     words = split_at_blanks(text) if value is None else _to_list(value, name, source)
     if len(words) > MAX_WORDS:
-        found = f"text_{side} has {len(words):,} words, more than the limit of {MAX_WORDS:,}"
+        found = f"text_{side} has {len(words):,} words, which is more than the limit of {MAX_WORDS:,}"
         raise _wrong(source, found, "split the text")
     if value is None:
         return tuple(words)
@@ -210,8 +215,8 @@ def _to_words(value: object, text: str, *, side: str, source: str) -> tuple[Span
     spans = [_to_span(word, f"{name}[{n}]", len(text), inside, source) for n, word in enumerate(words)]
     for number, (before, word) in enumerate(pairwise(spans), start=1):
         if word[0] < before[1]:
-            found = f"{name}[{number}] is {list(word)} and starts before the word ahead of it ends"
-            raise _wrong(source, found, "list the words in the order of the text, none overlapping another")
+            found = f"{name}[{number}] is {list(word)}, which starts before the word ahead of it ends"
+            raise _wrong(source, found, "list the words in the order of the text, without overlaps")
     return tuple(spans)
 
 
@@ -220,7 +225,7 @@ def _to_links(value: object, words_a: int, words_b: int, source: str) -> tuple[L
     for number, entry in enumerate(_to_list(value, "links", source)):
         name = f"links[{number}]"
         if not isinstance(entry, dict) or not {"a", "b"} <= entry.keys():
-            found = f'{name} is {_shown(entry)}, expected {{"a": [start, end], "b": [start, end]}}'
+            found = f'{name} is {_shown(entry)}, but {{"a": [start, end], "b": [start, end]}} is expected'
             raise _wrong(source, found, "write each link as an object with its two spans")
         link = Link(
             _to_span(entry["a"], f"{name}.a", words_a, f"the {words_a} words of text_a", source),
@@ -229,7 +234,7 @@ def _to_links(value: object, words_a: int, words_b: int, source: str) -> tuple[L
             _to_chance(entry.get("chance"), f"{name}.chance", source),
         )
         if links.setdefault((link.a, link.b), link) != link:
-            found = f"{name} joins the same spans as a link before it, with another score or chance"
+            found = f"{name} links the same spans as an earlier link, with another score or chance"
             raise _wrong(source, found, "keep one of the two")
     return tuple(links.values())
 
@@ -250,7 +255,7 @@ def _to_spans(value: object, words: int, *, side: str, source: str) -> tuple[Spa
 def _crossings(
     side: str, text: str, words: Sequence[Span], listed: Iterable[Span], named: Iterable[Span]
 ) -> Iterator[str]:
-    """The first two spans of a text that cross, in words and by the key they stand under, if any do."""
+    """The first two spans of a text that cross, if any do, in words and with the key that holds each."""
     keys = dict.fromkeys(named, "links") | dict.fromkeys(listed, f"spans_{side}")
     crossing = _find_crossing(keys)
     if crossing is not None:
@@ -262,7 +267,7 @@ def _crossings(
 
 
 def _find_crossing(spans: Iterable[Span]) -> tuple[Span, Span] | None:
-    """Two spans that overlap without one holding the other; the spans are distinct."""
+    """Two spans that overlap without one holding the other. The given spans are distinct."""
     around: list[Span] = []  # those that hold the place reached, the widest first
     for span in sorted(spans, key=lambda span: (span[0], -span[1])):
         while around and around[-1][1] <= span[0]:
@@ -279,21 +284,28 @@ def _to_span(value: object, name: str, limit: int, inside: str, source: str) -> 
     numbers = value if isinstance(value, list | tuple) and len(value) == 2 else ()
     whole = [int(n) for n in numbers if isinstance(n, Integral) and not isinstance(n, bool)]
     if len(whole) != 2:
-        raise _wrong(source, f"{name} is {_shown(value)}, expected {_SHAPE}", "correct the span")
+        raise _wrong(source, f"{name} is {_shown(value)}, but {_SHAPE} is expected", "correct the span")
     start, end = whole
     if start >= end:
         what = "is empty" if start == end else "ends before it begins"
         found = f"{name} is {_shown(value)}, which {what}"
         raise _wrong(source, found, _remedy_for_empty(start, end, limit, inside))
     if start < 0 or end > limit:
-        raise _wrong(source, f"{name} is {_shown(value)}, outside {inside}", "count from 0, the end not in")
+        raise _wrong(
+            source,
+            f"{name} is {_shown(value)}, which is outside {inside}",
+            "count from 0; the end is not part of the span",
+        )
     return start, end
 
 
 def _remedy_for_empty(start: int, end: int, limit: int, inside: str) -> str:
-    """What to write in place of a span that holds nothing."""
+    """What to write instead of an empty span."""
     if 0 <= start == end < limit:
-        return f"the end is not in: write {[start, start + 1]} for one of {inside}, or leave the span out"
+        return (
+            f"the end is not part of the span: write {[start, start + 1]} for one of {inside}, "
+            "or leave the span out"
+        )
     if 0 <= end < start <= limit:
         return f"write {[end, start]} if the two were exchanged, or leave the span out"
     return f"leave the span out, or name some of {inside}"
@@ -304,7 +316,7 @@ def _to_score(value: object, name: str, source: str) -> float | None:
         return None
     number = _finite(value)
     if number is None:
-        found = f"{name} is {_shown(value)}, expected a finite number"
+        found = f"{name} is {_shown(value)}, but a finite number is expected"
         raise _wrong(source, found, "correct it, or leave it out")
     return number
 
@@ -314,7 +326,7 @@ def _to_chance(value: object, name: str, source: str) -> float | None:
         return None
     number = _finite(value)
     if number is None or not 0 <= number <= 1:
-        found = f"{name} is {_shown(value)}, expected a number from 0 to 1"
+        found = f"{name} is {_shown(value)}, but a number from 0 to 1 is expected"
         raise _wrong(source, found, "correct it, or leave it out")
     return number
 
@@ -326,7 +338,7 @@ def _finite(value: object) -> float | None:
 
 def _to_list(value: object, name: str, source: str) -> list[Any] | tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise _wrong(source, f"{name} is {_shown(value)}, expected a list", "write it as [...]")
+        raise _wrong(source, f"{name} is {_shown(value)}, but a list is expected", "write it as [...]")
     return value
 
 

@@ -17,7 +17,7 @@ _ABSENT = {"NAType", "NaTType"}
 
 
 def memory_table(source: object, *, split: str | None, name: str | None) -> Table | None:
-    """The table behind a Python object, or None if it is of no known kind."""
+    """The table behind a Python object, or None if the object is of no known kind."""
     name = name or "rows"
     if not isinstance(source, str | Path):
         note_elsewhere()
@@ -34,14 +34,16 @@ def memory_table(source: object, *, split: str | None, name: str | None) -> Tabl
 
 
 def choose_split(splits: Mapping[str, Any], split: str | None, name: str) -> Any:
-    """The named split, or the only one there is."""
+    """The split with this name, or the only split."""
     found = ", ".join(splits)
     if split is None and len(splits) == 1:
         return next(iter(splits.values()))
     if split is None:
-        raise DataError([Problem(name, f"has several splits ({found})", "name one of them as the split")])
+        raise DataError(
+            [Problem(name, f"this has several splits ({found})", "name one of them as the split")]
+        )
     if split not in splits:
-        raise DataError([Problem(name, f"has no split {split!r}", f"choose one of {found}")])
+        raise DataError([Problem(name, f"there is no split {split!r}", f"choose one of {found}")])
     return splits[split]
 
 
@@ -57,22 +59,22 @@ def _dataset_table(source: Any, name: str) -> Table:
 def _list_table(source: Sequence[Any], name: str) -> Table:
     if not source:
         raise DataError(
-            [Problem(name, "the list is empty, expected rows", "pass (a, b), (a, b, score) or dicts")]
+            [Problem(name, "the list is empty, but rows are expected", "pass (a, b), (a, b, score) or dicts")]
         )
     if isinstance(source[0], Mapping):
         columns = check_columns(list(source[0]), name)
         return Table(name, columns, lambda fail: _dict_rows(source, name), size=len(source))
     width = len(source[0]) if isinstance(source[0], list | tuple) else 0
     if width not in (2, 3):
-        found = f"rows:1: {type(source[0]).__name__}, expected (a, b), (a, b, score) or a dict"
-        raise UsageError(f"{found}; pass a list of pairs or of dicts")
+        found = f"rows:1: found {type(source[0]).__name__}, but (a, b), (a, b, score) or a dict is expected"
+        raise UsageError(f"{found}. Pass a list of pairs or of dicts.")
     return _table(name, _TUPLE_COLUMNS[:width], lambda: source, len(source))
 
 
 def _dict_rows(source: Sequence[Mapping[str, Any]], name: str) -> Iterator[Row]:
     for number, fields in enumerate(source, 1):
         if not isinstance(fields, Mapping):
-            found = f"{type(fields).__name__}, expected a dict as in the first row"
+            found = f"found {type(fields).__name__}, but a dict as in the first row is expected"
             raise DataError([Problem(f"{name}:{number}", found, "give every row the same form")])
         yield Row({str(column): _plain(value) for column, value in fields.items()}, f"{name}:{number}")
 
@@ -89,14 +91,14 @@ def _table(
                 yield Row(dict(zip(columns, map(_plain, values), strict=True)), source)
             else:
                 counted = type(values).__name__ if many is None else f"{many} values"
-                found = f"{counted}, expected {len(columns)} ({listed(columns)})"
+                found = f"there are {counted}, but {len(columns)} are expected ({listed(columns)})"
                 fail(Problem(source, found, "give every row the same form"))
 
     return Table(name, columns, scan, size=size)
 
 
 def _plain(value: Any) -> object:
-    """A Python value for a numpy scalar, and None for pandas' own marks of absence."""
+    """A Python value for a numpy scalar, and None for pandas' own missing values."""
     if type(value).__name__ in _ABSENT:
         return None
     if hasattr(value, "item") and getattr(value, "shape", None) == ():

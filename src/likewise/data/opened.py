@@ -1,4 +1,4 @@
-"""Which files were read, for whoever keeps what was made of them."""
+"""Record which files were read, for code that caches what was made from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ Stamp = tuple[int, int]
 
 @dataclass(slots=True)
 class Watch:
-    """Files that were opened, each with its size and time; `complete` unless something else was read too."""
+    """Files that were opened, each with its size and time. `complete` is False if something else was read
+    too.
+    """
 
     files: dict[str, Stamp] = field(default_factory=dict)
     complete: bool = True
@@ -26,7 +28,7 @@ _watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 @contextmanager
 def watching() -> Iterator[Watch]:
-    """Take down what is read inside the block."""
+    """Record what is read inside the block."""
     watch = Watch()
     before = _watch.set(watch)
     try:
@@ -36,7 +38,7 @@ def watching() -> Iterator[Watch]:
 
 
 def note_file(path: Path) -> None:
-    """A file is being read."""
+    """Record that a file is read."""
     note_input(path)
     watch = _watch.get()
     if watch is not None:
@@ -44,13 +46,13 @@ def note_file(path: Path) -> None:
 
 
 def note_elsewhere() -> None:
-    """Something that is no file of ours is being read: a table in memory, the hub."""
+    """Record that something other than a file of ours is read: a table in memory, or the hub."""
     watch = _watch.get()
     if watch is not None:
         watch.complete = False
 
 
 def stamp(path: str | Path) -> Stamp:
-    """A file's size and time of change: enough to see that an open file is being written."""
+    """The size and time of change of a file, which show that an open file is being written."""
     found = Path(path).stat()
     return found.st_size, found.st_mtime_ns

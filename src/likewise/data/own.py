@@ -1,4 +1,4 @@
-"""A user's own table, gone through once: all that must be known of it before anything is made of its rows."""
+"""Read a user's own table once and find out everything that must be known before its rows are used."""
 
 from __future__ import annotations
 
@@ -29,12 +29,16 @@ _LIKE_LABELS = (0, 1, 2)
 class OwnTable:
     """A user's table, opened once: its columns, its texts, what it rates, and how much of it there is.
 
-    `name` is how a recipe calls it, `source` what `open_table` takes, `corpus` is there where that names one,
-    and `named` are the text columns as the caller gave them. `rated` counts the rows with a rating of one of
-    the relations, up to `most`. `rows` counts all rows; where relations were declared with their ranges or
-    labels, it stops where `rated` does. Both are None for a corpus and for what `count_rows` does not count.
-    `guesses` are sentences for the user: labels that are not learnt, and scales that may be labels.
-    `declared` tells whether the caller named the relations.
+    `name` is the table's name in a recipe, and `source` is what `open_table` takes. `corpus` is set if the
+    source names one. `named` are the text columns as the caller gave them. `declared` says whether the caller
+    declared the relations.
+
+    `rated` counts the rows with a rating of one of the relations, up to `most`. `rows` counts all rows; if
+    relations were declared with their ranges or labels, the count stops where `rated` stops. Both are None
+    for a corpus and for a source that `count_rows` does not count.
+
+    `guesses` are sentences for the user: about labels that are not learnt, and about scales that may be
+    labels.
     """
 
     name: str
@@ -61,9 +65,9 @@ def open_own_table(
     pairs: bool | None = None,
     most: int = MOST_RATED,
 ) -> OwnTable:
-    """Open a table or a named corpus and find out what it holds, in one pass over its rows, or none.
+    """Open a table or a named corpus and find out what it holds, in at most one pass over its rows.
 
-    `pairs` says whether a row holds two texts or one; None: as its columns say. A table without rows is an
+    `pairs` says whether a row holds two texts or one; None decides by the columns. A table without rows is an
     error, unless its relations are declared.
     """
     opened = open_source(source, data_dir=data_dir)
@@ -94,7 +98,7 @@ def open_own_table(
 
 
 def relation_option(name: str, scale: str) -> str:
-    """What the command line takes to declare a relation, fit to be copied into a shell."""
+    """The command-line option that declares a relation, quoted so that it can be copied into a shell."""
     return f"--relation {shlex.quote(f'{name}:{scale}')}"
 
 
@@ -105,7 +109,9 @@ def _is_counted(source: object, table: Table) -> bool:
 
 
 def _count(table: Table, relations: Sequence[Relation], most: int) -> tuple[int, int]:
-    """Rows with a rating, up to `most`, and rows; no more of them are read than this takes."""
+    """The number of rows with a rating, up to `most`, and the number of rows. No more rows are read than
+    needed.
+    """
     names = [relation.name for relation in relations]
     rated = rows = 0
     for row in table:
@@ -118,7 +124,9 @@ def _count(table: Table, relations: Sequence[Relation], most: int) -> tuple[int,
 
 @dataclass(slots=True)
 class _Column:
-    """What one column holds in all rows, which numbers in the first, and which rows rate it, up to `most`."""
+    """The values of one column: in all rows, its numbers in the first rows, and the rows that it rates, up
+    to `most`.
+    """
 
     profile: Profile = field(default_factory=Profile)
     numbers: set[float | None] = field(default_factory=set)
@@ -136,7 +144,7 @@ class _Column:
 
 @dataclass(slots=True)
 class _Seen:
-    """What a pass over a table saw; `first` are the profiles as they were after the first rows."""
+    """What one pass over a table found. `first` holds the profiles as they were after the first rows."""
 
     columns: Mapping[str, _Column]
     first: Mapping[str, Profile]
@@ -169,7 +177,9 @@ class _Seen:
 
 
 def _guesses(seen: _Seen, relations: Sequence[Relation]) -> tuple[str, ...]:
-    """No label is passed over, and no number that may be one is read as a scale, without a word."""
+    """Sentences about labels that are not used, and about numbers that are read as a scale but may be
+    labels.
+    """
     if not relations:
         return ()
     learnt = {relation.name for relation in relations}
@@ -178,11 +188,17 @@ def _guesses(seen: _Seen, relations: Sequence[Relation]) -> tuple[str, ...]:
     for column, labels in label_columns(others).items():
         shown = ", ".join(labels[:3]) + (", …" if len(labels) > 3 else "")
         option = relation_option(column, "classes")
-        found.append(f"column {column!r} ({shown}) is not learnt; if it is a label: {option}")
+        found.append(f"column {column!r} ({shown}) is not used. If it holds labels, declare it: {option}")
     for relation in relations:
         values = seen.columns[relation.name].numbers
         if relation.kind == "graded" and values and values <= set(_LIKE_LABELS):
             shown = ", ".join(f"{value:g}" for value in _LIKE_LABELS if value in values)
-            said = f"column {relation.name!r} holds only {shown}, read as a scale {relation.scale} that rises"
-            found.append(f"{said} with likeness; as labels: {relation_option(relation.name, 'classes')}")
+            said = (
+                f"column {relation.name!r} holds only {shown}. It is read as a scale "
+                f"{relation.scale} on which"
+            )
+            found.append(
+                f"{said} higher means more similar. If these are labels, declare them: "
+                f"{relation_option(relation.name, 'classes')}"
+            )
     return shortened(found)

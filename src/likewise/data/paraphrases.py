@@ -1,10 +1,10 @@
-"""read_paraphrases: texts that say the same, without a rating; cleaned, with links where the source has them.
+"""Read texts with the same meaning, without ratings, cleaned, and with links if the source has them.
 
-    a named corpus     asset/valid, or the rows of a rated one that `only` picks: paws_wiki/dev
-    a table            two text columns of anything that `open_table` takes; the second may hold lists
-    a file of links    JSONL whose first object has `links` (data/links.py): links, words and spans come along
+    a named corpus     asset/valid, or the rows of a rated corpus that `only` picks: paws_wiki/dev
+    a table            two text columns of any source of `open_table`; the second may hold lists
+    a file of links    JSONL whose first object has `links` (data/links.py); words and spans are read too
 
-Pairs of the first two are still to be aligned: they have neither links nor spans nor words.
+Pairs of the first two sources are not aligned yet: they have no links, spans or words.
 """
 
 from __future__ import annotations
@@ -48,36 +48,39 @@ def read_paraphrases(
     data_dir: Path | str | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[LinkedPair]:
-    """The pairs of a named corpus, a table or a file of links, in the order they stand.
+    """The pairs of a named corpus, a table or a file of links, in their original order.
 
-    `text_a` and `text_b` name the text columns where they are not known; `only` maps a column, or a rated
-    corpus's relation, to the value that rows must have: {"paraphrase": "paraphrase"}. A rated corpus needs
-    it, as many of its pairs do not say the same. A named corpus must have its number of rows.
+    `text_a` and `text_b` name the text columns if their names are not known. `only` maps a column, or a
+    relation of a rated corpus, to the value that rows must have: {"paraphrase": "paraphrase"}. A rated corpus
+    needs it, since many of its pairs are not paraphrases. A named corpus must have its number of rows.
 
-    Pairs whose two texts share a key (`likewise.data.keys`) and pairs that repeat another in either order are
-    dropped, and one line tells how many. Of more than `limit` pairs those are kept whose keys come first by a
-    sha256 with the seed: the same ones however the file is sorted, and a larger sample holds a smaller one.
+    Pairs whose two texts share a key (`likewise.data.keys`) and pairs that repeat another one in either order
+    are dropped, and one line says how many. If there are more than `limit` pairs, those are kept whose keys
+    come first by a sha256 with the seed. They are the same however the file is sorted, and a larger sample
+    contains a smaller one.
 
-    A pair that has no links yet has `words_a`, `words_b`, `links`, `spans_a` and `spans_b` all empty, and is
-    not `aligned`.
+    A pair that has no links yet has empty `words_a`, `words_b`, `links`, `spans_a` and `spans_b`, and is not
+    `aligned`.
     """
     if limit is not None and limit < 1:
-        raise UsageError(f"limit = {limit}, expected at least 1; leave it out to read all pairs")
+        raise UsageError(f"limit is {limit}, but it must be at least 1. Leave it out to read all pairs.")
     name, pairs = scan_paraphrases(source, text_a=text_a, text_b=text_b, only=only, data_dir=data_dir)
     kept, report = _clean(name, pairs)
     if report.dropped:
         tell(_told(report))
     if not kept:
-        raise DataError([Problem(name, "holds no pair of two different texts", "check its text columns")])
+        raise DataError(
+            [Problem(name, "this holds no pair of two different texts", "check the text columns")]
+        )
     return list(kept.values()) if limit is None else _draw(kept, limit, seed)
 
 
 def without_texts(pairs: Iterable[LinkedPair], keys: Set[str]) -> list[LinkedPair]:
-    """The pairs of which neither side is among the texts of these keys, in their order.
+    """The pairs of which neither side has one of these text keys, in their order.
 
-    Stricter than the leak filter of rated pairs, which drops a pair only if both texts stand together in an
-    evaluation set. A rating leaks through the pair alone; paraphrases teach what each sentence means, and a
-    sentence of a test set must not be taught at all.
+    This is stricter than the leak filter of rated pairs, which drops a pair only if both texts stand together
+    in an evaluation set. A rating leaks only through the pair. Paraphrases train the meaning of each
+    sentence, so a sentence of a test set must not be trained on at all.
     """
     return [pair for pair in pairs if not any_among((pair.text_a, pair.text_b), keys)]
 
@@ -90,7 +93,7 @@ def scan_paraphrases(
     only: Mapping[str, str] | None = None,
     data_dir: Path | str | None = None,
 ) -> tuple[str, Iterator[LinkedPair]]:
-    """What to call a source, and all its pairs as they stand, with those that `read_paraphrases` drops."""
+    """The name of a source, and all its pairs, including those that `read_paraphrases` drops."""
     picked = _Only(dict(only or {}))
     named = find_named_corpus(source)
     if named is not None:
@@ -103,7 +106,7 @@ def scan_paraphrases(
     ):
         if text_a or text_b or only:
             found = f"{table.name} holds phrase links, whose columns are fixed"
-            raise UsageError(f"{found}; leave out text_a, text_b and only")
+            raise UsageError(f"{found}. Leave out text_a, text_b and only.")
         return table.name, read_links(source)
     texts = _require_columns(
         table, picked, lambda: find_text_columns(table.columns, text_a, text_b, source=table.name)
@@ -138,7 +141,9 @@ def check_paraphrases(
 
 @dataclass(slots=True)
 class _Only:
-    """The values that rows must have by column; how many rows there were and had them, what others had."""
+    """The values that rows must have, by column, with counts of all rows and of kept rows, and the values
+    that were seen.
+    """
 
     wanted: dict[str, str]
     seen: dict[str, dict[str, None]] = field(default_factory=dict)
@@ -146,7 +151,7 @@ class _Only:
     kept: int = 0
 
     def keeps(self, row: Row) -> bool:
-        """Count a row; whether it has the values."""
+        """Count a row, and return whether it has the values."""
         self.rows += 1
         for column, value in self.wanted.items():
             cell = row.fields.get(column)
@@ -159,12 +164,12 @@ class _Only:
         return True
 
     def require_rows(self, name: str) -> None:
-        """Refuse to go on with nothing: a value that no row has is more often a slip."""
+        """Raise an error if no row has the values, because they are then probably a mistake."""
         if self.kept or not self.seen:
             return
         asked = " and ".join(f"{column} = {value!r}" for column, value in self.wanted.items())
-        found = "; ".join(f"{column} holds {_listed(values)}" for column, values in self.seen.items())
-        raise DataError([Problem(name, f"no row has {asked}; {found}", "correct `only`")])
+        found = " and ".join(f"{column} holds {_listed(values)}" for column, values in self.seen.items())
+        raise DataError([Problem(name, f"no row has {asked}, because {found}", "correct `only`")])
 
 
 def _equals(cell: object, value: str) -> bool:
@@ -181,7 +186,7 @@ def _listed(values: Iterable[str]) -> str:
 
 
 def _require_columns(table: Table, only: _Only, find_texts: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-    """The text columns; those that are absent and those of `only` that are, all at once."""
+    """The text columns. Missing columns, and missing columns of `only`, are reported together."""
     problems = [
         missing_column(column, table.columns, table.name, "name an existing column in `only`")
         for column in only.wanted
@@ -204,7 +209,7 @@ def _corpus_pairs(
     only: _Only,
     data_dir: Path | str | None,
 ) -> Iterator[LinkedPair]:
-    """The pairs of a corpus of paraphrases, or of the rows of a rated one that `only` picks."""
+    """The pairs of a corpus of paraphrases, or of the rows of a rated corpus that `only` picks."""
     if corpus.kind == "rated":
         _require_choice(corpus, only)
         table = corpus_table(corpus, split, data_dir=data_dir)
@@ -227,23 +232,30 @@ def _corpus_pairs(
 
 
 def _require_choice(corpus: Corpus, only: _Only) -> None:
-    """Refuse a rated corpus of single texts, or one without a word about which rows are paraphrases."""
+    """Refuse a rated corpus of single texts, and a rated corpus without a choice of the rows that are
+    paraphrases.
+    """
     if len(corpus.texts) != 2:
-        raise UsageError(f"corpus {corpus.name!r} holds single texts, not pairs; name a corpus of pairs")
+        raise UsageError(
+            f"corpus {corpus.name!r} holds single texts, but pairs are expected. Name a corpus of pairs."
+        )
     if not only.wanted:
         relation = corpus.relations[0]
         value = relation.labels[-1] if relation.labels else f"{relation.hi:g}"
         raise UsageError(
-            f"corpus {corpus.name!r} holds rated pairs, not all of them paraphrases; "
-            f"say which are, such as only = {{{relation.name!r}: {value!r}}}"
+            f"corpus {corpus.name!r} holds rated pairs, and not all of them are paraphrases. Choose "
+            f"those that are, such as only = {{{relation.name!r}: {value!r}}}"
         )
 
 
 def _table_pairs(table: Table, texts: Sequence[str], only: _Only) -> Iterator[LinkedPair]:
     for row in table:
         if isinstance(row.fields.get("links"), list):
-            remedy = "a .jsonl file is read with links if its first line has them, [] where there are none"
-            raise DataError([Problem(row.source, "has links, which would not be read", remedy)])
+            remedy = (
+                "put links on the first line of the .jsonl file too ([] if it has none), so "
+                "that the file is read with links"
+            )
+            raise DataError([Problem(row.source, "this row has links, which would be ignored", remedy)])
         if only.keeps(row):
             yield from _row_pairs(row, texts)
     only.require_rows(table.name)
@@ -261,7 +273,7 @@ def _row_pairs(row: Row, texts: Sequence[str], max_chars: int = MAX_CHARS) -> It
 
 
 def _clean(name: str, pairs: Iterable[LinkedPair]) -> tuple[Keyed, ReadReport]:
-    """The pairs without those of one text and without repeats, the first of equal ones kept."""
+    """The pairs without identical texts and without repeats. The first of equal pairs is kept."""
     report = ReadReport(name, noun="pairs")
     kept: Keyed = {}
     for pair in pairs:
@@ -278,11 +290,11 @@ def _clean(name: str, pairs: Iterable[LinkedPair]) -> tuple[Keyed, ReadReport]:
 
 def _told(report: ReadReport) -> str:
     reasons = ", ".join(f"{count:,} {_REASONS[reason]}" for reason, count in report.dropped.items())
-    return f"{report.name}: {report.kept:,} of {report.rows:,} pairs kept, dropped {reasons}"
+    return f"{report.name}: kept {report.kept:,} of {report.rows:,} pairs, dropped {reasons}"
 
 
 def _draw(kept: Keyed, limit: int, seed: int) -> list[LinkedPair]:
-    """At most `limit` pairs by their keys alone, in the order they stand."""
+    """At most `limit` pairs, chosen by their keys alone, in their original order."""
 
     def standing(key: tuple[str, str]) -> bytes:
         return hashlib.sha256(f"{seed}:{key[0]}:{key[1]}".encode()).digest()

@@ -1,9 +1,9 @@
-"""How much memory the pages of a parquet file take: read from their headers, before anything is unpacked.
+"""The memory that the pages of a parquet file take, read from their headers before anything is unpacked.
 
-A file of a kilobyte may unpack to gigabytes, and the totals in its footer may say otherwise. What a page
-unpacks to stands in the page's own header, without which it cannot be unpacked. Headers and footer are
-written in Thrift's compact protocol; pyarrow shows no page headers, and of some damaged files its way to the
-footer's columns ends the process.
+A file of a kilobyte may unpack to gigabytes, and the totals in its footer may be wrong. The unpacked size of
+a page stands in its own header, without which it cannot be unpacked. Headers and footer are written in
+Thrift's compact protocol. pyarrow does not show page headers, and some damaged footers make it end the
+process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEADERS = {0: (5, 2), 2: (7, 2), 3: (8, 4)}
 
 @dataclass(frozen=True, slots=True)
 class ColumnMemory:
-    """What one column of a row group needs: bytes and values.
+    """The memory that one column of a row group needs: bytes and values.
 
     largest     the largest page, unpacked
     unpacked    all of its pages
@@ -38,7 +38,7 @@ class ColumnMemory:
                 dictionary of a column that is not read as one
     density     the most bytes per value of any page
     texts       whether it holds texts or bytes
-    values      the values of all pages, and `most` of one page; more than rows where cells are lists
+    values      the values of all pages, and `most` of one page; more than rows if cells are lists
     """
 
     name: str
@@ -53,18 +53,18 @@ class ColumnMemory:
 
 @dataclass(frozen=True, slots=True)
 class GroupMemory:
-    """What one row group needs."""
+    """The memory that one row group needs."""
 
     rows: int
     columns: Sequence[ColumnMemory]
 
 
 class NotParquetError(ValueError):
-    """Bytes that are no header of parquet."""
+    """The bytes are not a parquet header."""
 
 
 def byte_columns(stream: BinaryIO) -> list[str]:
-    """The columns of texts and bytes, by their paths: those that may be read as a dictionary and its rows."""
+    """The columns of texts and bytes, by their paths, that may be read as a dictionary and its rows."""
     found: dict[str, bool] = {}
     for _, columns in _groups(stream):
         for about in columns:
@@ -73,7 +73,7 @@ def byte_columns(stream: BinaryIO) -> list[str]:
 
 
 def group_memory(stream: BinaryIO) -> Iterator[GroupMemory]:
-    """What each row group of a file needs; the stream is left where it stood after each of them."""
+    """The memory that each row group of a file needs. The stream ends where it was after each of them."""
     for rows, chunks in _groups(stream):
         place = stream.tell()
         columns = [_column(stream, about) for about in chunks]
@@ -82,7 +82,7 @@ def group_memory(stream: BinaryIO) -> Iterator[GroupMemory]:
 
 
 def _groups(stream: BinaryIO) -> Iterator[tuple[int, list[dict[int, Any]]]]:
-    """The row groups of a footer: rows, and what it says of each column."""
+    """The row groups of a footer: their rows, and the footer's entry for each column."""
     for group in _field(_footer(stream), _ROW_GROUPS, []):
         chunks = [_field(chunk, _METADATA, {}) for chunk in _field(group, _COLUMNS, [])]
         for about in chunks:
@@ -92,10 +92,10 @@ def _groups(stream: BinaryIO) -> Iterator[tuple[int, list[dict[int, Any]]]]:
 
 
 def _field(held: Any, number: int, otherwise: Any) -> Any:
-    """A field of a structure, which is of the kind of what stands for it where it is missing."""
+    """A field of a structure. It must have the type of `default`, which stands for a missing field."""
     found = held.get(number, otherwise) if isinstance(held, dict) else None
     if not isinstance(found, type(otherwise)):
-        raise NotParquetError(f"field {number} of its footer is of another kind")
+        raise NotParquetError(f"field {number} of its footer has the wrong type")
     return found
 
 
@@ -130,7 +130,9 @@ def _column(stream: BinaryIO, about: dict[int, Any]) -> ColumnMemory:
 
 
 def _as_dictionary(about: dict[int, Any]) -> bool:
-    """Whether a column can be read as a dictionary: texts that are stored whole, each with its length."""
+    """Whether a column can be read as a dictionary, that is, its texts are stored whole, each with its
+    length.
+    """
     return about.get(1) == _BYTES and not any(one in _SHORTENED for one in _field(about, 2, []))
 
 
@@ -153,14 +155,14 @@ def _pages(stream: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, i
         others = {own for own, _ in _HEADERS.values()} & set(header) - {field}
         inner = header.get(field)
         if others or (field and not isinstance(inner, dict)):
-            raise NotParquetError(f"the page at byte {start:,} has the header of another kind")
+            raise NotParquetError(f"the page at byte {start:,} has a header of the wrong kind")
         told = inner if isinstance(inner, dict) else {}
         yield kind, unpacked, told.get(1, 0), told.get(place, 0)
         start += length + packed
 
 
 def _header(stream: BinaryIO, place: int) -> tuple[dict[int, Any], int]:
-    """The page header at a place, and how many bytes it has."""
+    """The page header at a place, and its length in bytes."""
     size = _HEADER_BYTES
     while True:
         stream.seek(place)
@@ -210,7 +212,7 @@ class _Compact:
             return self._byte()
         if kind == 7:
             return self._bytes(8)
-        raise NotParquetError(f"it holds a value of kind {kind}")
+        raise NotParquetError(f"it holds a value of the unknown kind {kind}")
 
     def _list(self, depth: int) -> list[Any]:
         head = self._byte()

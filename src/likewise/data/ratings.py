@@ -1,4 +1,4 @@
-"""Which columns hold ratings, and on which scale."""
+"""Find the columns that hold ratings, and their scales."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WORDS = re.compile(r"[a-z]+")
 
 @dataclass(slots=True)
 class Profile:
-    """What one column was seen to hold."""
+    """The values that were seen in one column."""
 
     present: int = 0
     numbers: int = 0
@@ -52,7 +52,7 @@ class Profile:
     most: int = _MOST_LABELS
 
     def add(self, cell: object) -> None:
-        """Take one cell into account."""
+        """Add one cell to the profile."""
         if is_missing(cell):
             return
         self.present += 1
@@ -77,8 +77,9 @@ def find_relations(
 ) -> list[Relation]:
     """The relations of a table: the declared ones, or else every column that looks like a rating.
 
-    A declared form is `NAME:lo..hi`, `NAME:a|b`, `NAME:a<b<c`, or `NAME:classes`, whose labels are collected
-    from the rows, as are the ranges of columns that were not declared. What was chosen is logged.
+    A relation is declared as `NAME:lo..hi`, `NAME:a|b`, `NAME:a<b<c` or `NAME:classes`. The labels of
+    `NAME:classes`, and the ranges of columns that were not declared, are collected from the rows. The choices
+    are logged.
     """
     wanted = columns_to_profile(columns, texts, declared, source=source)
     profiles = {} if wanted is None else _profile(rows, wanted, most_labels(declared))
@@ -88,17 +89,19 @@ def find_relations(
 def columns_to_profile(
     columns: Sequence[str], texts: Sequence[str], declared: Sequence[str] = (), *, source: str = "table"
 ) -> list[str] | None:
-    """The columns that must be gone through to find the relations; None if the declared forms say it all.
+    """The columns that must be read to find the relations, or None if the declarations are complete.
 
-    A relation that is declared twice, or whose column is not there, is an error.
+    A relation that is declared twice, or whose column is missing, is an error.
     """
     names = [text.partition(":")[0] for text in declared]
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         named = ", ".join(map(repr, twice))
-        raise UsageError(f"{source}: relation {named} is declared twice; keep one --relation for each")
+        raise UsageError(
+            f"{source}: relation {named} is declared twice. Keep one --relation for each relation."
+        )
     absent = [
-        missing_column(name, columns, source, "name an existing column by --relation NAME:lo..hi")
+        missing_column(name, columns, source, "name an existing column with --relation NAME:lo..hi")
         for name in names
         if name not in columns
     ]
@@ -112,7 +115,7 @@ def columns_to_profile(
 def relations_of(
     profiles: Mapping[str, Profile], declared: Sequence[str] = (), *, source: str = "table"
 ) -> list[Relation]:
-    """The declared relations, or else those that the profiles of columns look like."""
+    """The declared relations, or else the relations that the profiles of columns suggest."""
     if declared:
         return [_declared(text, profiles, source) for text in declared]
     found = [_nameable(column, profile) for column, profile in profiles.items()]
@@ -120,12 +123,12 @@ def relations_of(
 
 
 def find_label_columns(rows: Iterable[Row], columns: Sequence[str]) -> dict[str, list[str]]:
-    """Columns of words with so few of them that they may be labels somebody wants, by what they hold."""
+    """Columns with so few different words that they may be labels, by the words they hold."""
     return label_columns(_profile(rows, columns))
 
 
 def label_columns(profiles: Mapping[str, Profile]) -> dict[str, list[str]]:
-    """The same of columns that have been gone through."""
+    """The same for columns that have been read already."""
     return {
         column: sorted(profile.labels)
         for column, profile in profiles.items()
@@ -143,7 +146,7 @@ def find_range(lo: float, hi: float) -> tuple[float, float]:
 
 
 def most_labels(declared: Sequence[str]) -> int:
-    """How many labels of a column are told apart: all that a relation takes where relations were declared."""
+    """How many labels of a column are counted. If relations were declared, as many as a relation may have."""
     return MAX_LABELS if declared else _MOST_LABELS
 
 
@@ -162,17 +165,21 @@ def _declared(text: str, profiles: Mapping[str, Profile], source: str) -> Relati
     labels = profiles[name].labels
     if len(labels) < 2:
         seen = f"only the label {next(iter(labels))!r}" if labels else "no label at all"
-        found = f"relation {name!r} has {seen}, expected two or more"
-        raise DataError([Problem(source, found, f"declare them (--relation '{name}:yes|no') or drop it")])
+        found = f"relation {name!r} has {seen}, but two or more are needed"
+        raise DataError(
+            [Problem(source, found, f"declare the labels (--relation '{name}:yes|no'), or drop the relation")]
+        )
     return Relation.classes(name, sorted(labels))
 
 
 def _nameable(column: str, profile: Profile) -> Relation | None:
-    """What a column looks like; one whose name no relation can have is passed over, with a word."""
+    """The relation that a column suggests. A column whose name cannot be a relation's name is skipped with
+    a warning.
+    """
     try:
         return _infer(column, profile)
     except UsageError as error:
-        _log.warning("%s; until then it is passed over", error)
+        _log.warning("%s Until then this column is ignored.", error)
         return None
 
 
@@ -184,17 +191,22 @@ def _infer(column: str, profile: Profile) -> Relation | None:
         lo, hi = find_range(profile.lo, profile.hi)
         seen = f"{profile.lo:g} to {profile.hi:g}"
         _log.info(
-            "column %r: graded %g..%g (found %s); another range: %s:lo..hi", column, lo, hi, seen, column
+            "column %r: read as a scale of %g..%g (found %s). To declare another scale, write %s:lo..hi.",
+            column,
+            lo,
+            hi,
+            seen,
+            column,
         )
         return Relation.graded(column, lo, hi)
     if name in _CLASS_NAMES and not graded and 2 <= len(profile.labels) <= _MOST_LABELS:
-        _log.info("column %r: classes %s", column, ", ".join(sorted(profile.labels)))
+        _log.info("column %r: read as the labels %s", column, ", ".join(sorted(profile.labels)))
         return Relation.classes(column, sorted(profile.labels))
     return None
 
 
 def _is_on_a_scale(profile: Profile) -> bool:
-    """Whether the numbers may be ratings; keys of twenty digits and results gone wrong are none."""
+    """Whether the numbers may be ratings. Keys of twenty digits and failed computations are not."""
     return max(abs(profile.lo), abs(profile.hi)) < _LARGEST
 
 

@@ -1,4 +1,4 @@
-"""read and load_records: any source as records, validated row by row."""
+"""Read any source as records, validated row by row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from likewise.data.values import MAX_CHARS, Places, to_record
 from likewise.errors import DataError, Problem, UsageError
 from likewise.files import is_there
 from likewise.records import Record, Relation
-from likewise.wording import listed
+from likewise.wording import listed, sentence
 
 
 def read(
@@ -33,11 +33,12 @@ def read(
     max_chars: int = MAX_CHARS,
     pairs: bool = True,
 ) -> Iterator[Record]:
-    """The records of a source, one at a time; stops at the first problem.
+    """The records of a source, one at a time. Reading stops at the first problem.
 
-    `source` is anything `open_table` takes, or a corpus: "stsb/dev", "corpus:stsb/dev". `relations` are those
-    to read (None: all that are found; (): texts only); `columns` maps a relation's name to its column where
-    they differ. Columns named `subset` and `language` fill those fields. `pairs=False` reads one text a row.
+    `source` is any source of `open_table`, or a corpus: "stsb/dev", "corpus:stsb/dev". `relations` are the
+    relations to read (None: all that are found; (): texts only). `columns` maps a relation's name to its
+    column if they differ. Columns named `subset` and `language` fill those fields. `pairs=False` reads one
+    text per row.
     """
     opened = open_source(source, split=split, data_dir=data_dir)
     texts = opened.find_texts(text_a, text_b, pairs=pairs)
@@ -61,7 +62,7 @@ def load_records(
     max_chars: int = MAX_CHARS,
     pairs: bool = True,
 ) -> list[Record]:
-    """The records of a source as a list; the arguments are those of `read`."""
+    """The records of a source as a list. The arguments are those of `read`."""
     return list(
         read(
             source,
@@ -95,7 +96,7 @@ def infer_relations(
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An open table, and the corpus and split behind it if it is a named one."""
+    """An open table, and its corpus and split if it is a named one."""
 
     table: Table
     corpus: Corpus | None = None
@@ -104,9 +105,9 @@ class Opened:
     def find_texts(
         self, text_a: str | None, text_b: str | None, *, pairs: bool | None = True, name: str | None = None
     ) -> tuple[str, ...]:
-        """The text columns: two, or one if the table does not hold pairs; None: as its columns say.
+        """The text columns: two, or one if the table does not hold pairs. None decides by the columns.
 
-        `name` is what messages call the table if not by its own name.
+        `name` is what messages call the table, if not by its own name.
         """
         columns, name = self.table.columns, name or self.table.name
         if self.corpus is not None and text_a is None and text_b is None:
@@ -120,7 +121,9 @@ class Opened:
     def find_relations(
         self, texts: Sequence[str], declared: Sequence[str], rows: Iterable[Row] | None = None
     ) -> list[Relation]:
-        """The declared relations, the corpus's own, or those found in a first pass over the rows."""
+        """The declared relations, the corpus's own relations, or those found in a first pass over the
+        rows.
+        """
         if self.corpus is not None and not declared:
             return list(self.corpus.relations)
         table = self.table
@@ -129,14 +132,16 @@ class Opened:
         return find_relations(rows, table.columns, texts, forms, source=table.name)
 
     def find_forms(self, declared: Sequence[str]) -> Sequence[str]:
-        """What was declared, with a corpus's own labels; refused if it takes a pass that cannot be made."""
+        """The declarations, with a corpus's own labels filled in. It is an error if they need a pass over
+        rows that can be read only once.
+        """
         table = self.table
         if self.corpus is not None:
             known = {relation.name: relation for relation in self.corpus.relations}
             declared = [_without_classes(text, known) for text in declared]
         if table.once and (not declared or any(text.endswith(":classes") for text in declared)):
-            remedy = "name the relations with their range or labels: --relation NAME:lo..hi"
-            raise UsageError(f"{table.name} is read only once; {remedy}")
+            remedy = "declare the relations with their range or labels: --relation NAME:lo..hi"
+            raise UsageError(f"{table.name} can be read only once. {sentence(remedy)}")
         return declared
 
 
@@ -158,13 +163,13 @@ def find_named_corpus(source: object, split: str | None = None) -> tuple[Corpus,
     if not source.startswith("corpus:") and (name not in corpus_names() or is_there(source)):
         return None
     if part and split is not None and part != split:
-        raise UsageError(f"{source!r} names one split and the call another, {split!r}; name one")
+        raise UsageError(f"{source!r} names one split, but the call names another, {split!r}. Name only one.")
     corpus = find_corpus(name)
     return corpus, corpus.find_split(part or split)
 
 
 def name_splits(source: str) -> list[str]:
-    """The source itself, or every split of a corpus that is named without one."""
+    """The source itself, or every split of a corpus that is named without a split."""
     name = source.removeprefix("corpus:")
     if name in corpus_names() and not is_there(source):
         return [f"corpus:{name}/{split}" for split in find_corpus(name).splits]
@@ -172,7 +177,7 @@ def name_splits(source: str) -> list[str]:
 
 
 def find_places(relations: Sequence[Relation], columns: Mapping[str, str], table: Table) -> Places:
-    """Each relation with its column; a column that is not there is an error."""
+    """Each relation with its column. A missing column is an error."""
     places = {relation.name: (relation, columns.get(relation.name, relation.name)) for relation in relations}
     absent = [
         missing_column(
@@ -188,7 +193,7 @@ def find_places(relations: Sequence[Relation], columns: Mapping[str, str], table
 
 def no_rows(table: Table) -> Problem:
     """The problem of a table without rows."""
-    found = f"has columns ({listed(table.columns)}) but no rows"
+    found = f"this has columns ({listed(table.columns)}) but no rows"
     return Problem(table.name, found, "add rows below the header")
 
 
@@ -202,7 +207,7 @@ def _records(table: Table, texts: Sequence[str], places: Places, max_chars: int)
 
 
 def _without_classes(text: str, known: Mapping[str, Relation]) -> str:
-    """A declared form with the catalogue's own labels in the place of `classes`."""
+    """A declaration with the catalogue's own labels instead of `classes`."""
     name, _, form = text.partition(":")
     if form == "classes" and name in known and known[name].labels:
         return f"{name}:{'|'.join(known[name].labels)}"

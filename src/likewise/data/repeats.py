@@ -1,4 +1,4 @@
-"""Repeated and conflicting rows, found with a few numbers a row instead of its texts."""
+"""Find repeated and conflicting rows, with a few numbers per row instead of its texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from likewise.records import Relation, Value
 
 
 class Repeat(NamedTuple):
-    """A later row that repeats an earlier one; `before` and `now` are its ratings where they conflict."""
+    """A later row that repeats an earlier one. `before` and `now` are its ratings if they conflict."""
 
     relation: Relation | None
     first_line: int
@@ -22,7 +22,7 @@ class Repeat(NamedTuple):
 
 
 class Repeats:
-    """Remembers rows by 8-byte hashes: 24 bytes a row and 8 for each relation."""
+    """Remember rows by 8-byte hashes: 24 bytes per row and 8 for each relation."""
 
     def __init__(self, relations: Sequence[Relation]) -> None:
         self._relations = tuple(relations)
@@ -34,7 +34,7 @@ class Repeats:
     def add(
         self, texts: tuple[str, ...], cells: Sequence[object], values: Sequence[Value | None], line: int
     ) -> bool:
-        """Take one row into account; returns whether its texts are the same."""
+        """Add one row, and return whether its texts are the same."""
         key = pair_key(texts[0], texts[-1])
         self._pairs.append(hash(key))
         self._rows.append(hash((texts, tuple(map(str, cells)))))
@@ -44,7 +44,7 @@ class Repeats:
         return key[0] == key[1]
 
     def duplicates(self) -> list[Repeat]:
-        """Rows that repeat an earlier one exactly, by line."""
+        """Rows that repeat an earlier row exactly, by line."""
         found = [
             Repeat(None, self._lines[group[0]], self._lines[index])
             for group in _groups(self._rows)

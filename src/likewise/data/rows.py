@@ -1,4 +1,4 @@
-"""Row and Table: what every source of data looks like to the rest of Likewise."""
+"""Row and Table: the form in which every source of data reaches the rest of Likewise."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ MAX_COLUMNS = 10_000
 
 
 class Row(NamedTuple):
-    """One row: its fields by column name, and where it stands ("pairs.csv:812")."""
+    """One row: its fields by column name, and its place ("pairs.csv:812")."""
 
     fields: dict[str, object]
     source: str
 
 
 class Unquoted(str):
-    """NaN or Infinity as JSON files hold it: a word that is neither a number to train on nor a text."""
+    """NaN or Infinity in a JSON file: a word that is neither a number to train on nor a text."""
 
     __slots__ = ()
 
 
 def refuse(problem: Problem) -> None:
-    """Stop at a problem that a reader could also have stepped over."""
+    """Stop at a problem that a reader could also have skipped."""
     raise FormatError([problem])
 
 
 def ignore(problem: Problem) -> None:
-    """Step over a problem that is reported elsewhere."""
+    """Skip a problem that is reported elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Named columns and a way to go through the rows, one at a time.
+    """Named columns and a way to read the rows, one at a time.
 
-    `scan(fail)` goes through the rows and hands `fail` each problem it can step over (a ragged row, a
-    malformed line); plain iteration stops at the first one. `once` marks a source that cannot be read twice,
-    and `size` is the number of rows where it is known without reading them.
+    `scan(fail)` reads the rows and passes each problem that it can skip (a ragged row, a malformed line) to
+    `fail`. Plain iteration stops at the first problem. `once` marks a source that cannot be read twice.
+    `size` is the number of rows if it is known without reading them.
     """
 
     name: str

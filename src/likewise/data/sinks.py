@@ -1,7 +1,8 @@
-"""One writer per file format; each takes (stream, columns) and is written to row by row.
+"""One writer per file format. Each takes (stream, columns) and is written to row by row.
 
-What a format cannot hold is replaced, not an error after hours of work: half of a surrogate pair, which is no
-character, becomes U+FFFD (in JSON it stays, escaped), bytes become base64, dates their ISO form.
+Values that a format cannot hold are replaced, so that hours of work do not end in an error. Half of a
+surrogate pair, which is not a character, becomes U+FFFD (in JSON it stays, escaped). Bytes become base64, and
+dates their ISO form.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ _BREAKS = str.maketrans({"\t": " ", "\n": " ", "\r": " ", "\0": " "})
 
 
 class Sink(Protocol):
-    """Where rows of one format go."""
+    """A writer for the rows of one format."""
 
     def write(self, row: Mapping[str, object]) -> None:
         """Write one row."""
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the rest."""
 
     def drop(self) -> None:
-        """Let go of what is left: the file will be removed."""
+        """Discard the rest, because the file will be removed."""
 
 
 class CsvSink:
-    """Comma separated, quoted where needed; a NUL character becomes a blank.
+    """Comma separated, quoted where needed. A NUL character becomes a blank.
 
-    If `safe`, a text that a spreadsheet would run as a formula is preceded by a single quote.
+    With `safe`, a text that a spreadsheet would run as a formula gets a single quote in front.
     """
 
     def __init__(self, stream: BinaryIO, columns: tuple[str, ...], *, safe: bool = False) -> None:
@@ -58,10 +59,10 @@ class CsvSink:
         self._put([row.get(column) for column in self._columns])
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, since no rows are held back."""
 
     def drop(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, since no rows are held back."""
 
     def _put(self, cells: Sequence[object]) -> None:
         line = ",".join(_quoted(self._said(cell)) for cell in cells)
@@ -74,11 +75,11 @@ class CsvSink:
 
 
 class TsvSink(CsvSink):
-    """Tab separated without quoting; a tab, line break or NUL inside a field becomes a blank."""
+    """Tab separated without quoting. A tab, line break or NUL inside a field becomes a blank."""
 
     def __init__(self, stream: BinaryIO, columns: tuple[str, ...], *, safe: bool = False) -> None:
         if len(columns) < 2:
-            raise UsageError("a TSV file has two columns or more; write one column as .csv or .jsonl")
+            raise UsageError("a TSV file needs two or more columns. Write one column as .csv or .jsonl.")
         super().__init__(stream, columns, safe=safe)
 
     def _put(self, cells: Sequence[object]) -> None:
@@ -87,7 +88,7 @@ class TsvSink(CsvSink):
 
 
 class JsonlSink:
-    """One JSON object a line; rows may differ in their keys."""
+    """One JSON object per line. Rows may differ in their keys."""
 
     def __init__(self, stream: BinaryIO, columns: tuple[str, ...]) -> None:
         self._stream = stream
@@ -97,14 +98,14 @@ class JsonlSink:
         self._stream.write((_json(dict(row)) + "\n").encode("utf-8"))
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, since no rows are held back."""
 
     def drop(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, since no rows are held back."""
 
 
 class ParquetSink:
-    """Parquet in batches; the first batch fixes each column's type."""
+    """Parquet in batches. The first batch fixes each column's type."""
 
     def __init__(self, stream: BinaryIO, columns: tuple[str, ...]) -> None:
         self._stream, self._columns, self._known = stream, columns, frozenset(columns)
@@ -142,8 +143,8 @@ class ParquetSink:
                 self._writer = pyarrow.parquet.ParquetWriter(self._stream, schema)
             self._writer.write_table(pyarrow.Table.from_pylist(self._rows, schema=self._writer.schema))
         except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
-            found = f"a column changed its type ({clipped(str(error))})"
-            problem = Problem("parquet", found, "write .jsonl, or one type a column")
+            found = f"a column changes its type ({clipped(str(error))})"
+            problem = Problem("parquet", found, "write .jsonl, or give each column one type")
             raise DataError([problem]) from None
         self._rows = []
 
@@ -164,16 +165,18 @@ SPREADSHEETS: tuple[Callable[..., Sink], ...] = (CsvSink, TsvSink)
 def _check_keys(row: Mapping[str, object], known: frozenset[str], columns: tuple[str, ...]) -> None:
     unknown = row.keys() - known
     if unknown:
-        raise UsageError(f"no column is named {listed(sorted(unknown))}; the columns are {listed(columns)}")
+        raise UsageError(f"there is no column {listed(sorted(unknown))}. The columns are {listed(columns)}.")
 
 
 def _is_formula(text: str) -> bool:
-    """Whether a spreadsheet would run a text: it begins like a formula, blanks aside, and is no number."""
+    """Whether a spreadsheet would run a text: it starts like a formula, apart from blanks, and is not a
+    number.
+    """
     return text.lstrip(" \0")[:1] in _STARTS and not _NUMBER.fullmatch(text)
 
 
 def _whole(text: str) -> str:
-    """A text in which half of a surrogate pair, which UTF-8 cannot write, is U+FFFD."""
+    """A text in which half of a surrogate pair, which UTF-8 cannot write, becomes U+FFFD."""
     return _HALF.sub("\ufffd", text) if has_half_character(text) else text
 
 
@@ -181,7 +184,7 @@ def _json(value: object) -> str:
     try:
         text = to_json(_plain_cell(value))
     except RecursionError:
-        raise DataError([Problem("row", "a cell is nested too deeply", "write it flat")]) from None
+        raise DataError([Problem("row", "a cell is nested too deeply", "use fewer levels")]) from None
     return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text) if has_half_character(text) else text
 
 

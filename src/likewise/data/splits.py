@@ -1,6 +1,6 @@
-"""Splitting rows so that no text stands on both sides.
+"""Split rows so that no text is on both sides.
 
-Pairs that share a text (by the audit's key) hang together; whole groups go to one side. Where one group
+Pairs that share a text (by the audit's key) form a group, and a whole group goes to one side. If one group
 holds most rows, as in data made by recombining a few sentences, rows are split at random instead and the
 caller is told.
 """
@@ -35,7 +35,9 @@ FEWEST_TO_SPLIT = 10
 
 @dataclass(frozen=True, slots=True)
 class SplitPart:
-    """One file of a split: `apart` says that none of its texts, in columns `texts`, is in another part."""
+    """One file of a split. `apart` says that none of its texts, in the columns `texts`, is in another
+    part.
+    """
 
     file: Path
     rows: int
@@ -44,16 +46,16 @@ class SplitPart:
 
 
 def split_rows(records: Sequence[Record], share: float, seed: int) -> tuple[set[int], bool]:
-    """Row numbers of a split-off part of about `share`, and whether no text of it stands among the rest.
+    """Row numbers of a part of about `share`, and whether no text of it occurs in the other rows.
 
-    Groups of rows that share texts are split off whole, large and small ones in about the same share; those
-    with more rows than the part stay with the rest (`groups_too_large`).
-    The last rows of a label stay with the rest, as far as labels have more than one: what is split off should
-    hold none that could not be learnt.
+    Groups of rows that share texts are split off as a whole, large and small ones in about the same share.
+    Groups with more rows than the part stay with the rest (`groups_too_large`). If a label has more than one
+    row, its last row stays with the rest, so that the part holds no label that could not be learnt.
     """
     if len(records) < FEWEST_TO_SPLIT:
         raise DataError(
-            f"{len(records)} pairs are too few to split off a dev set; name one in the recipe (stage.0.dev)"
+            f"{len(records)} pairs are too few to split off a dev set. Name a dev set in the recipe "
+            "(stage.0.dev)."
         )
     rng = np.random.default_rng([seed, len(records)])
     groups = text_groups(records)
@@ -80,11 +82,11 @@ def split_rows(records: Sequence[Record], share: float, seed: int) -> tuple[set[
 def _in_turn(
     order: Sequence[list[int]], wanted: int, share: float, rng: np.random.Generator
 ) -> list[list[int]]:
-    """Groups in the order in which they are split off, so that large ones have their share too.
+    """Groups in the order in which they are split off, so that large groups get their share too.
 
-    Of the groups of two rows or more, sorted by size, every (1/share)-th comes first, from a random start;
-    then that share of the single rows, then what is left in random order. Groups larger than the part come
-    last.
+    Groups of two or more rows are sorted by size, and every (1/share)-th of them comes first, from a random
+    start. Then comes the same share of the single rows, then all others in random order. Groups larger than
+    the part come last.
     """
     several = sorted((group for group in order if 1 < len(group) <= wanted), key=len, reverse=True)
     if not several:
@@ -102,19 +104,19 @@ def _in_turn(
 def groups_too_large(records: Sequence[Record], share: float) -> list[int]:
     """Sizes of the groups of rows that share texts and have more rows than a part of `share`, largest first.
 
-    They stay with the rest, so that the part says nothing about them; a caller should tell its user.
+    They stay with the rest, so the part says nothing about them. A caller should tell its user.
     """
     wanted = max(1, round(len(records) * share))
     return sorted((len(group) for group in text_groups(records) if len(group) > wanted), reverse=True)
 
 
 def _labels(record: Record) -> list[tuple[str, str]]:
-    """The relations that a row answers by a label, each with it."""
+    """The relations that a row answers by a label, each with that label."""
     return [(name, value) for name, value in record.values.items() if isinstance(value, str)]
 
 
 def text_groups(records: Sequence[Record]) -> list[list[int]]:
-    """Rows that hang together through shared texts, as lists of row numbers, in order of first appearance."""
+    """Rows that are connected through shared texts, as lists of row numbers, in order of first appearance."""
     parent = list(range(len(records)))
 
     def root(row: int) -> int:
@@ -147,15 +149,17 @@ def split_file(
     overwrite: bool = False,
     safe: bool = False,
 ) -> dict[str, SplitPart]:
-    """Write the rows of a file to train, dev and test files of its kind in a folder, all columns kept.
+    """Write the rows of a file to train, dev and test files of the same format in a folder, with all columns.
 
-    The folder is theirs alone, so that they appear all together, or none does; those of an earlier split are
-    replaced with `overwrite` alone.
-    Shares are of all rows. No text stands in two parts, unless one group of rows that hang together is most
-    of the file: then rows are drawn at random, and `SplitPart.apart` is False. `safe` is TableWriter's.
+    The folder holds only these files, so that they appear all together or not at all. The files of an earlier
+    split are replaced only with `overwrite`. Shares are of all rows. No text is in two parts, unless one
+    group of connected rows makes up most of the file. Then rows are drawn at random, and `SplitPart.apart` is
+    False. `safe` is passed to TableWriter.
     """
     if not (0 < test < 1 and 0 <= dev < 1 and test + dev < 1):
-        raise UsageError(f"shares test {test:g} and dev {dev:g} leave nothing to train on: give less")
+        raise UsageError(
+            f"the shares test {test:g} and dev {dev:g} leave no rows to train on. Choose smaller shares."
+        )
     path, folder = Path(source), Path(output)
     ending = "".join(split_endings(path))
     counts = dict.fromkeys(["train", *(["dev"] if dev else []), "test"], 0)
@@ -188,34 +192,37 @@ _PARTS = ("train", "dev", "test")
 
 
 def _others(folder: Path, names: Sequence[str]) -> list[str]:
-    """What lies in a folder beside the files of a split."""
+    """The entries of a folder other than the files of a split."""
     return sorted(
         path.name for path in folder.iterdir() if path.name not in names or path.is_symlink() or path.is_dir()
     )
 
 
 def _refuse_others(folder: Path, names: Sequence[str]) -> None:
-    """The files of a split belong together, and only a folder of their own can appear at once."""
+    """Refuse a folder with other files: the files of a split appear together, which needs a folder of
+    their own.
+    """
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"--output {folder} is a file: the parts of a split get a folder; name another one")
+        raise UsageError(f"--output {folder} is a file, but a split needs a folder. Name a folder.")
     others = _others(folder, names) if folder.is_dir() else []
     if others and all(name.partition(".")[0] in _PARTS for name in others):
         raise UsageError(
-            f"--output {folder} holds {', '.join(others)} of another split, which would stay beside the new "
-            "parts: remove it, or name another folder"
+            f"--output {folder} holds {', '.join(others)} of another split, which would stay beside "
+            "the new parts. Remove it, or name another folder."
         )
     if others:
         raise UsageError(
-            f"--output {folder} holds other files ({', '.join(others[:3])}); name a folder of its own"
+            f"--output {folder} holds other files ({', '.join(others[:3])}). Name a folder for the "
+            "split alone."
         )
     if folder.is_dir() and Path.cwd().is_relative_to(folder.resolve()):
-        raise UsageError(f"--output {folder} is the folder that you are in: name another one for the split")
+        raise UsageError(f"--output {folder} is the current folder. Name another folder for the split.")
 
 
 def _assign(
     records: Sequence[Record], shares: Mapping[str, float], seed: int
 ) -> tuple[list[str], dict[str, bool]]:
-    """Which part each row goes to; per part split off, whether its texts stand nowhere else."""
+    """The part of each row and, for each part split off, whether its texts occur nowhere else."""
     part, apart = ["train"] * len(records), {}
     for name, share in shares.items():
         if share:
@@ -236,16 +243,16 @@ def _texts_of(row: Row, columns: Sequence[str]) -> Record:
 def fold_rows(
     records: Sequence[Record], count: int, seed: int, sources: Sequence[int] | None = None
 ) -> tuple[list[int], bool]:
-    """The fold of each row, 0 to count−1, and whether no text stands in two folds.
+    """The fold of each row, 0 to count−1, and whether no text is in two folds.
 
-    A function of the rows and the seed alone. `sources` says which data entry each row comes from.
+    It depends only on the rows and the seed. `sources` gives the data entry of each row.
     """
     groups, apart = text_groups(records), True
     if max(map(len, groups), default=0) > len(records) / count:
         groups, apart = _repeats(records), False
     if len(groups) < count:
         raise DataError(
-            f"{len(groups)} different rows are too few for {count} folds; give more rows, or fewer folds"
+            f"{len(groups)} different rows are too few for {count} folds. Give more rows, or fewer folds."
         )
     strata: dict[str, list[list[int]]] = {}
     for group in groups:
@@ -259,7 +266,7 @@ def fold_rows(
 
 
 def _deal(groups: Sequence[Sequence[int]], folds: list[int], sizes: list[int]) -> None:
-    """Give each group, the largest first, to the fold with the fewest rows of its kind, then of any."""
+    """Assign each group, the largest first, to the fold with the fewest rows of its stratum, then of any."""
     own = [0] * len(sizes)
     for group in sorted(groups, key=len, reverse=True):
         fold = min(range(len(sizes)), key=lambda n: (own[n], sizes[n]))
@@ -270,7 +277,7 @@ def _deal(groups: Sequence[Sequence[int]], folds: list[int], sizes: list[int]) -
 
 
 def _stratum(record: Record, source: int) -> str:
-    """Rows that are alike: from one source, with the same labels; numbers count by the nearest whole one."""
+    """The stratum of a row: its source and its labels. Numbers count by the nearest whole number."""
     values = [
         (name, value if isinstance(value, str) else round(value))
         for name, value in sorted(record.values.items())

@@ -1,4 +1,4 @@
-"""open_table: any source of rows (file, standard input, frame, list, hub id) as one streaming Table."""
+"""Open any source of rows (file, standard input, frame, list, hub id) as one streaming Table."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _LOOKED_AT = 10_000
 def open_table(
     source: object, *, split: str | None = None, name: str | None = None, fail: Fail = refuse
 ) -> Table:
-    """Open a table; rows are read as they are asked for, in bounded memory.
+    """Open a table. Rows are read on demand, in bounded memory.
 
     `source` is a path (csv, tsv, jsonl, parquet; .gz, .xz, .zst, .bz2), "-" for standard input, a pandas
-    frame, a datasets.Dataset, a list of dicts, a list of (a, b) or (a, b, score), or a hub id "owner/name". A
-    row's source is the file's name and the line it starts on. `fail` receives what can be stepped over while
-    the columns are looked for. A Table that is open already is given back as it is: whoever looks at its
-    columns first and hands it on to `load` opens its file once.
+    frame, a datasets.Dataset, a list of dicts, a list of (a, b) or (a, b, score), or a hub id "owner/name".
+    The place of a row is the file's name and the line on which it starts. `fail` receives the problems that
+    can be skipped while the columns are read. An open Table is returned unchanged, so that code that has
+    looked at its columns can pass it to `load` without opening the file again.
     """
     if isinstance(source, Table):
         return source
@@ -62,13 +62,13 @@ def open_table(
         return _open_named(str(source), split, name, fail)
     table = memory_table(source, split=split, name=name)
     if table is None:
-        found = f"cannot read rows from {type(source).__name__}"
-        raise UsageError(f"{found}; pass a path, a frame, a dataset, or a list of pairs or dicts")
+        found = f"rows cannot be read from {type(source).__name__}"
+        raise UsageError(f"{found}. Pass a path, a frame, a dataset, or a list of pairs or dicts.")
     return table
 
 
 def is_table_name(text: str) -> bool:
-    """Whether a text reads like the name of a table's file: no blank in it, and a known ending."""
+    """Whether a text looks like the file name of a table: it has no blank and a known ending."""
     return not any(map(str.isspace, text)) and split_endings(Path(text))[0] in PARSERS
 
 
@@ -82,14 +82,20 @@ def _open_named(source: str, split: str | None, name: str | None, fail: Fail) ->
         if is_dataset_folder(path):
             return hub_table(source, split=split, name=name)
         raise FormatError(
-            [Problem(source, "is a folder without data files, expected a file", f"name a file: {_EXPECTED}")]
+            [
+                Problem(
+                    source,
+                    "this is a folder without data files, but a file is expected",
+                    f"name a file: {_EXPECTED}",
+                )
+            ]
         )
     if not is_there(path):
         if is_hub_id(source) and split_endings(path)[0] not in PARSERS:
             return hub_table(source, split=split, name=name)
         raise FormatError([_absent(path)])
     if split is not None:
-        raise UsageError(f"{source} is one file and has no split {split!r}; name the split's own file")
+        raise UsageError(f"{source} is one file and has no split {split!r}. Name the split's own file.")
     return _file_table(path, name or path.name, _parser_of(path), fail)
 
 
@@ -115,7 +121,7 @@ def _file_table(path: Path, name: str, parse: Parser, fail: Fail) -> Table:
 
 
 class _Begun:
-    """An open file whose columns have been read and whose rows have not; closed when nobody holds it."""
+    """An open file whose columns have been read but not its rows. It is closed when it is no longer used."""
 
     def __init__(self, path: Path, name: str, parse: Parser, fail: Fail) -> None:
         self._path, self._process, self._stamp = path, os.getpid(), _stamp_of(path)
@@ -129,7 +135,7 @@ class _Begun:
         self._relay.remembers = False
 
     def go_on(self, fail: Fail) -> bool:
-        """Hand problems to `fail` from here on, the header's first; False if it must be opened anew."""
+        """Pass problems to `fail` from now on, the header's first. False if the file must be opened anew."""
         # The file may be another by now, and a forked process shares the place in the file with its parent.
         if self._process != os.getpid() or self._stamp is None or self._stamp != _stamp_of(self._path):
             return False
@@ -149,7 +155,7 @@ class _Begun:
 
 
 class _Relay:
-    """Hands problems to whoever reads at the moment; what it remembers can be told to the next reader too."""
+    """Pass problems to the current reader. Those that are remembered are passed to the next reader too."""
 
     def __init__(self, fail: Fail) -> None:
         self.fail, self.remembers = fail, True
@@ -177,7 +183,7 @@ def _stdin_table(name: str, fail: Fail) -> Table:
 
     def scan(fail: Fail) -> Iterator[Row]:
         if not handler:
-            raise UsageError(f"{name} can be read only once; save it to a file first")
+            raise UsageError(f"{name} can be read only once. Save it to a file first.")
         handler[0] = fail
         yield from rows
         handler.clear()
@@ -186,26 +192,30 @@ def _stdin_table(name: str, fail: Fail) -> Table:
 
 
 def _standard_input(name: str) -> BinaryIO:
-    """Standard input, if rows can come from there."""
+    """Standard input, if rows can be read from it."""
     remedy = "pipe a file into it (< FILE), or name the file"
     if sys.stdin is None or sys.stdin.closed:
-        raise FormatError([Problem(name, "is closed, and - reads from it", remedy)])
+        raise FormatError([Problem(name, "standard input is closed, but - reads from it", remedy)])
     if sys.stdin.isatty():
-        raise FormatError([Problem(name, "is a terminal, and - reads a table from it", remedy)])
+        raise FormatError(
+            [Problem(name, "standard input is a terminal, but - reads a table from it", remedy)]
+        )
     if is_file_on(0):
         note_input(STANDARD_INPUT)
     return cast(BinaryIO, sys.stdin.buffer)
 
 
 class _Sniffed:
-    """A stream whose first line has been looked at."""
+    """A stream whose first line has been read ahead."""
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         try:
             self.first = stream.readline(MAX_LINE + 1)
         except OSError as error:
-            found = f"cannot be read ({os_message(error)})"
-            raise FormatError([Problem(name, found, "pipe a file into it (< FILE), or name it")]) from None
+            found = f"this cannot be read ({os_message(error)})"
+            raise FormatError(
+                [Problem(name, found, "pipe a file into it (< FILE), or name the file")]
+            ) from None
         self._stream = stream
 
     def readline(self, size: int) -> bytes:
@@ -222,21 +232,21 @@ def _parser_of(path: Path) -> Parser:
         if ending
         else "the file name has no ending that tells its format"
     )
-    raise FormatError([Problem(str(path), found, f"expected {_EXPECTED}: rename or convert it")])
+    raise FormatError([Problem(str(path), found, f"rename or convert it to {_EXPECTED}")])
 
 
 def _absent(path: Path) -> Problem:
-    """The problem of a file that is not there."""
+    """The problem of a missing file."""
     if os.path.islink(path):
-        found = "is a link that leads nowhere, or in a circle"
+        found = "this is a link that leads nowhere, or in a circle"
         return Problem(str(path), found, "name the file itself")
     close = difflib.get_close_matches(path.name, _names_beside(path), n=1)
     remedy = f"did you mean {close[0]}?" if close else "check the path"
-    return Problem(clipped(str(path), most=1000), "no such file", remedy)
+    return Problem(clipped(str(path), most=1000), "there is no such file", remedy)
 
 
 def _names_beside(path: Path) -> list[str]:
-    """The names in a file's folder, as far as that is there and can be read."""
+    """The names in a file's folder, as far as the folder exists and can be read."""
     try:
         return [other.name for other in islice(path.parent.iterdir(), _LOOKED_AT)]
     except (OSError, ValueError):
@@ -244,9 +254,10 @@ def _names_beside(path: Path) -> list[str]:
 
 
 def count_rows(source: object) -> int | None:
-    """The number of rows where that is cheap to know, for progress bars; None otherwise.
+    """The number of rows if it is cheap to know, for progress bars; None otherwise.
 
-    A CSV with line breaks inside quotes counts too high; compressed files above 64 MB are not counted.
+    The count of a CSV with line breaks inside quotes is too high. Compressed files above 64 MB are not
+    counted.
     """
     if not isinstance(source, str | Path):
         return open_table(source).size
@@ -261,7 +272,7 @@ def count_rows(source: object) -> int | None:
 
 
 def is_countable(path: Path) -> bool:
-    """Whether this is a file whose rows can be counted in little time."""
+    """Whether this is a file whose rows can be counted quickly."""
     ending, compression = split_endings(path)
     if ending not in PARSERS or not is_there(path) or not path.is_file():
         return False
@@ -279,7 +290,9 @@ def _parquet_size(path: Path) -> int | None:
 
 
 def _count_lines(path: Path) -> int | None:
-    """The lines of a file; None if it holds far more than its size told, as only packed nonsense does."""
+    """The lines of a file, or None if it unpacks to far more than its size suggests, as only malicious
+    files do.
+    """
     count, last, rest = 0, b"\n", path.stat().st_size + 32 * _COUNTED_BYTES
     try:
         with open_bytes(path) as stream:

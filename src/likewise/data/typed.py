@@ -1,13 +1,13 @@
-"""Typed-Similarity (*SEM 2013 pilot) from the user's own folder: gold scores and the texts of the items.
+"""Typed-Similarity (*SEM 2013 pilot) from the user's own folder: ratings and the texts of the items.
 
-The texts may not be passed on, so they are never part of Likewise. The organisers' script leaves:
+The texts may not be redistributed, so they are never part of Likewise. The organisers' script leaves:
 
-    STS.input.europeana.txt     two item addresses a line, tab between: …/record/PART/CODE.html
-    STS.gs.europeana.txt        eight scores 0..5 a line, tab between, in the order of RELATIONS
-    pairs/text/12a_PART_CODE.txt   or text/…: fields of the left item (a) of line 12, `dcTitle:<tab>…` a line
+    STS.input.europeana.txt     two item addresses per line, tab between: …/record/PART/CODE.html
+    STS.gs.europeana.txt        eight ratings 0..5 per line, tab between, in the order of RELATIONS
+    pairs/text/12a_PART_CODE.txt   or text/…: fields of the left item (a) of line 12, each `dcTitle:<tab>…`
 
-An item's text is its fields one after another, as the paper joins them. Rows whose item could not be fetched
-are named as problems.
+An item's text is the text of its fields one after another, as the paper joins them. Rows whose item could not
+be fetched are reported as problems.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def is_typed_folder(folder: Path) -> bool:
 
 
 def typed_table(folder: Path, name: str | None = None) -> Table:
-    """Pairs of item texts with eight ratings; a row stands where its scores stand."""
+    """Pairs of item texts with eight ratings. The place of a row is the place of its ratings."""
     shown = name or folder.name
 
     def scan(fail: Fail) -> Iterator[Row]:
         addresses, scores = _lines(folder / INPUT), _lines(folder / GOLD)
         if len(addresses) != len(scores):
-            found = f"{len(addresses)} pairs in {INPUT}, {len(scores)} lines of scores"
-            raise FormatError([Problem(f"{shown}/{GOLD}", found, "take both files from one release")])
+            found = f"there are {len(addresses)} pairs in {INPUT}, but {len(scores)} lines of scores"
+            raise FormatError([Problem(f"{shown}/{GOLD}", found, "take both files from the same release")])
         texts = _text_folder(folder, shown)
         for number, (address, score) in enumerate(zip(addresses, scores, strict=True), start=1):
             try:
@@ -53,12 +53,20 @@ def _row(texts: Path, shown: str, number: int, address: str, score: str) -> Row:
     source = f"{shown}/{GOLD}:{number}"
     values = score.split("\t")
     if len(values) != len(RELATIONS):
-        found = f"{len(values)} scores, expected {len(RELATIONS)}: {', '.join(RELATIONS)}"
-        raise FormatError([Problem(source, found, "separate eight scores by tabs")])
+        found = f"there are {len(values)} scores, but {len(RELATIONS)} are expected: {', '.join(RELATIONS)}"
+        raise FormatError([Problem(source, found, "separate eight scores with tabs")])
     items = address.split("\t")
     if len(items) != 2:
         place = f"{shown}/{INPUT}:{number}"
-        raise FormatError([Problem(place, f"{len(items)} addresses, expected two", "separate them by a tab")])
+        raise FormatError(
+            [
+                Problem(
+                    place,
+                    f"there are {len(items)} addresses, but two are expected",
+                    "separate them with a tab",
+                )
+            ]
+        )
     pair = [_item_text(texts, shown, number, side, item) for side, item in zip("ab", items, strict=True)]
     return Row({"text_a": pair[0], "text_b": pair[1], **dict(zip(RELATIONS, values, strict=True))}, source)
 
@@ -67,7 +75,7 @@ def _item_text(texts: Path, shown: str, number: int, side: str, address: str) ->
     place = f"{shown}/{INPUT}:{number}"
     found = _ITEM.search(address.strip())
     if found is None:
-        problem = Problem(place, f"{address!r} is no item address", "expected …/record/PART/CODE.html")
+        problem = Problem(place, f"{address!r} is not an item address", "write it as …/record/PART/CODE.html")
         raise FormatError([problem])
     path = texts / f"{number}{side}_{found.group(1).replace('/', '_', 1)}.txt"
     # The code comes from a file: it must not lead out of the folder.
@@ -88,7 +96,7 @@ def _text_folder(folder: Path, shown: str) -> Path:
         if place.is_dir():
             return place
     problem = Problem(
-        shown, "has no folder text/ or pairs/text/", "run the release's own pull-records script"
+        shown, "there is no folder text/ or pairs/text/", "run the release's own pull-records script"
     )
     raise FormatError([problem])
 
@@ -98,5 +106,5 @@ def _lines(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise FormatError(
-            [Problem(path.name, f"is not UTF-8 ({error.reason})", "save it as UTF-8")]
+            [Problem(path.name, f"this is not UTF-8 ({error.reason})", "save it as UTF-8")]
         ) from None

@@ -1,4 +1,4 @@
-"""From cells to texts and values, and from a row to a record."""
+"""Convert cells to texts and values, and a row to a record."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Places = Mapping[str, tuple[Relation, str]]
 
 
 class Fault(NamedTuple):
-    """What is wrong with a text: a kind to count by, and the located problem."""
+    """A problem with a text: a kind to count by, and the located problem."""
 
     kind: str
     problem: Problem
 
 
 def is_missing(cell: object) -> bool:
-    """Whether a cell holds no answer: absent, empty, NA, null, a lone dash, or a table's float NaN."""
+    """Whether a cell holds no answer: it is absent, empty, NA, null, a lone dash, or a table's float NaN."""
     if isinstance(cell, str):
         return cell.strip().casefold() in MISSING
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
@@ -36,7 +36,7 @@ def is_missing(cell: object) -> bool:
 def is_written_nan(cell: object) -> bool:
     """Whether a text file spells NaN.
 
-    Tables (pandas, parquet) mean "missing" by NaN; in a text file it is more often a computation gone wrong.
+    In tables (pandas, parquet) NaN means "missing"; in a text file it is more often a failed computation.
     """
     return isinstance(cell, str) and cell.strip().casefold() == "nan"
 
@@ -52,7 +52,7 @@ def to_number(cell: object) -> float | None:
 
 
 def to_label(cell: object) -> str:
-    """The label in a cell; JSON's true, 1 and 1.0 become "true", "1" and "1"."""
+    """The label in a cell. JSON's true, 1 and 1.0 become "true", "1" and "1"."""
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, float) and cell.is_integer():
@@ -64,7 +64,9 @@ def to_label(cell: object) -> str:
 
 
 def to_value(relation: Relation, cell: object, source: str) -> Value | None:
-    """The relation's value in a cell, None if it is missing; raises outside the relation's range."""
+    """The relation's value in a cell, or None if it is missing. A value outside the relation's range is an
+    error.
+    """
     if relation.labels and cell is not None:
         label = to_label(cell)
         if label in relation.labels:
@@ -72,7 +74,7 @@ def to_value(relation: Relation, cell: object, source: str) -> Value | None:
     if is_missing(cell):
         return None
     if is_written_nan(cell):
-        found = f"{relation.name} is NaN, expected {relation.scale}"
+        found = f"{relation.name} is NaN, but a value on {relation.scale} is expected"
         raise DataError([Problem(source, found, "leave it empty if it is missing, or correct it")])
     if relation.kind == "classes":
         return relation.check(cell, source)
@@ -80,37 +82,41 @@ def to_value(relation: Relation, cell: object, source: str) -> Value | None:
     if relation.kind == "ordered":
         return relation.check(cell if number is None else number, source)
     if number is None:
-        found = f"{relation.name} {quoted(cell)} is not a number"
-        raise DataError([Problem(source, found, "correct it or leave it empty")])
+        found = f"{relation.name} is {quoted(cell)}, which is not a number"
+        raise DataError([Problem(source, found, "correct the value, or leave it empty")])
     return relation.check(number, source)
 
 
 def find_fault(cell: object, *, column: str, source: str, max_chars: int) -> Fault | None:
-    """What keeps a cell from being a text: it is empty, over-long, or of another type."""
+    """The reason why a cell is not a text: it is empty, too long, or of another type. None if it is a
+    text.
+    """
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         cell = ""
     if isinstance(cell, Unquoted):
-        found = f"{column} is {cell} without quotes, expected a text"
-        return Fault("not a text", Problem(source, found, "fill it in or remove the row"))
+        found = f"{column} is {cell} without quotes, but a text is expected"
+        return Fault("not a text", Problem(source, found, "fill it in, or remove the row"))
     if not isinstance(cell, str):
-        found = f"{column} is {quoted(cell)} ({type(cell).__name__}), expected a text"
+        found = f"{column} is {quoted(cell)} ({type(cell).__name__}), but a text is expected"
         remedy = "write it as a string, or name the text columns: --text-a NAME --text-b NAME"
         return Fault("not a text", Problem(source, found, remedy))
     if not cell or cell.isspace():
-        problem = Problem(source, f"{column} is empty, expected a text", "fill it in or remove the row")
+        problem = Problem(
+            source, f"{column} is empty, but a text is expected", "fill it in, or remove the row"
+        )
         return Fault("empty text", problem)
     if len(cell) > max_chars:
-        found = f"{column} has {len(cell):,} characters, more than the limit of {max_chars:,}"
+        found = f"{column} has {len(cell):,} characters, which is more than the limit of {max_chars:,}"
         remedy = "shorten or split the text, or raise max_chars"
         return Fault("over-long text", Problem(source, found, remedy))
     if has_half_character(cell):
-        found = f"{column} holds half of a surrogate pair, which is no character"
+        found = f"{column} holds half of a surrogate pair, which is not a character"
         return Fault("not a text", Problem(source, found, "write the text as UTF-8"))
     return None
 
 
 def to_text(cell: object, *, column: str, source: str, max_chars: int = MAX_CHARS) -> str:
-    """The text in a cell; raises if it is empty, over-long or of another type."""
+    """The text in a cell. An empty cell, a text that is too long, or another type is an error."""
     fault = find_fault(cell, column=column, source=source, max_chars=max_chars)
     if fault is not None:
         raise DataError([fault.problem])
@@ -118,7 +124,7 @@ def to_text(cell: object, *, column: str, source: str, max_chars: int = MAX_CHAR
 
 
 def to_record(row: Row, texts: Sequence[str], places: Places, *, max_chars: int = MAX_CHARS) -> Record:
-    """The record in a row; raises on a text or a value that is not allowed."""
+    """The record in a row. A text or a value that is not allowed is an error."""
     fields, source = row
     return Record(
         tuple(to_text(fields.get(name), column=name, source=source, max_chars=max_chars) for name in texts),

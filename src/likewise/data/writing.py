@@ -1,4 +1,4 @@
-"""TableWriter: rows out to a file that is either whole or not there."""
+"""Write rows to a file that is either complete or absent."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ __all__ = ["TableWriter", "open_aside", "to_json", "write_json_aside", "write_te
 
 
 class TableWriter:
-    """Writes rows to a csv, tsv, jsonl or parquet file, plain or compressed by its ending, in a `with` block.
+    """Write rows to a csv, tsv, jsonl or parquet file, plain or compressed as its ending says, in a `with`
+    block.
 
-    The file appears under its name only when the block ends well. Columns are those given, or the first
-    row's; a key that a row lacks is left empty. CSV and TSV cannot hold a NUL character and TSV, which has no
-    quoting, no tab or line break either: each becomes a blank. With `safe`, a text in a CSV or TSV file that
-    a spreadsheet would run as a formula (=, +, -, @) is preceded by a single quote; numbers stay as they are.
-    Without `replace` a file that appears under the name in the meantime is kept.
+    The file appears under its name only when the block succeeds. The columns are the given ones, or those of
+    the first row. A key that a row lacks is left empty. CSV and TSV cannot hold a NUL character, and TSV,
+    which has no quoting, no tab or line break either; each becomes a blank. With `safe`, a text in a CSV or
+    TSV file that a spreadsheet would run as a formula (=, +, -, @) gets a single quote in front; numbers stay
+    as they are. Without `replace`, a file that appears under the name in the meantime is kept.
     """
 
     def __init__(
@@ -40,7 +41,9 @@ class TableWriter:
         ending, self._compression = split_endings(self._path)
         if ending not in SINKS:
             expected = f"{', '.join(SINKS)}, plain or with {COMPRESSION_ENDINGS}"
-            raise UsageError(f"{path}: the ending {ending!r} names no format to write; expected {expected}")
+            raise UsageError(
+                f"{path}: the ending {ending!r} is not a format that can be written. Choose {expected}."
+            )
         make: Callable[..., Sink] = SINKS[ending]
         self._make = partial(make, safe=True) if safe and make in SPREADSHEETS else make
         self._columns = None if columns is None else tuple(columns)
@@ -76,9 +79,12 @@ class TableWriter:
         self._stack.__exit__(kind, error, trace)
 
     def write_row(self, row: Mapping[str, object]) -> None:
-        """Write one row; a key that is no column is an error."""
+        """Write one row. A key that is not a column is an error."""
         if self._stream is None:
-            raise UsageError("a TableWriter writes only inside its `with` block")
+            raise UsageError(
+                "a TableWriter writes only inside its `with` block. Open it with "
+                "`with TableWriter(…) as writer:`."
+            )
         if self._sink is None:
             self._sink = self._make(self._stream, tuple(row))
         self._sink.write(row)

@@ -1,4 +1,4 @@
-"""Evidence: metrics, intervals, tests, leakage audits and suites; scipy and statsmodels load on first use."""
+"""Metrics, confidence intervals, tests, leak audits and suites. scipy and statsmodels load on first use."""
 
 from __future__ import annotations
 

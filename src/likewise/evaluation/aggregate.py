@@ -1,4 +1,4 @@
-"""One task's value from its rows: measured per subset and put together as the protocol says."""
+"""Compute one task's value from its rows: measured per subset and combined as the protocol says."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Column = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class SubsetValue:
-    """One subset's value on the metric's own scale; `reason` says why where there is none."""
+    """One subset's value on the metric's own scale. `reason` says why there is none."""
 
     name: str
     n: int
@@ -31,9 +31,9 @@ class SubsetValue:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A task's value on the metric's own scale, its 95 % interval where one exists, and its subsets.
+    """A task's value on the metric's own scale, its 95 % confidence interval if one exists, and its subsets.
 
-    `estimate` says how far each row moves the value; an average over tasks is made from it.
+    `estimate` says how far each row moves the value; an average over tasks is computed from it.
     """
 
     value: float
@@ -51,10 +51,11 @@ def aggregate(
     subsets: Sequence[str],
     sharing: Sharing | None = None,
 ) -> Aggregate:
-    """Measure N rows: pooled (all), or as plain (mean) or size-weighted (wmean) mean of their subsets.
+    """Measure N rows: all pooled (all), or as the plain (mean) or size-weighted (wmean) mean of their
+    subsets.
 
-    Without subsets all three are the same. A subset without a value stops a mean, but not a pooled value.
-    `sharing` says which rows share a text; without it they count as independent.
+    Without subsets all three are the same. A subset without a value makes a mean undefined, but not a pooled
+    value. `sharing` says which rows share a text; without it they count as independent.
     """
     names, label = list(dict.fromkeys(subsets)), np.asarray(subsets)
     values: tuple[SubsetValue, ...] = ()

@@ -1,4 +1,4 @@
-"""A model on a suite, whatever kind of model it is: which task asks it for what, and what it says."""
+"""Measure any kind of model on a suite: which question each task asks of it, and what it answers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _TEXTS = {1: "single texts", 2: "pairs of texts"}
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The part of a suite that a model is asked, by which source, and for which of its relations.
+    """The part of a suite that a model is measured on, the source of its answers, and the relations that
+    answer.
 
-    `asked` maps a task's own name for what it asks to the relation that answers it; where that is a Relation,
-    the model never saw its labels and reads them. `notes` say why tasks are left out.
+    `asked` maps a task's name for its question to the relation that answers it. If that is a Relation, the
+    model never saw its labels and reads them. `notes` say why tasks are left out.
     """
 
     suite: Suite
@@ -49,9 +50,9 @@ def measure(
     progress: Progress | None = None,
     tolerant: bool = False,
 ) -> SuiteResult:
-    """Measure a model on a suite, by the source that the suite names unless another is asked for.
+    """Measure a model on a suite, by the source that the suite names unless another one is given.
 
-    The result is filed under the source that answered. A `tolerant` run goes on past a task without a value.
+    The result records the source that answered. A `tolerant` run continues after a task without a value.
     """
     assigned = assign(suite, answering, source or suite.source, metric)
     fallback = metric or ("accuracy" if assigned.source == MATCHER else "spearman")
@@ -78,16 +79,20 @@ def measure(
 
 
 def assign(suite: Suite, answering: Answering, source: str, metric: str | None = None) -> Assigned:
-    """Which tasks a model answers and how: by the relation's name, by its first relation, or by label texts.
+    """Decide which tasks a model answers and how: by the relation's name, by its first relation, or by label
+    texts.
 
-    A suite that asks by name is asked only for what the model has a relation of; the cosine, only for
-    numbers. Any other suite asks every model for its own relation. Tasks that cannot be answered are left
-    out, with a note that says why.
+    A suite that asks by name is measured only on relations that the model has, and by the cosine only on
+    numbers. Any other suite takes the answers to each model's own relation. Tasks that cannot be answered are
+    left out, with a note that says why.
     """
     read = [task for task in suite.tasks if task.texts in answering.texts]
     if not read:
         asks = " and ".join(_TEXTS[n] for n in sorted({task.texts for task in suite.tasks}))
-        raise UsageError(f"suite {suite.name} asks about {asks}; this model answers {_reads(answering)}")
+        raise UsageError(
+            f"suite {suite.name} asks about {asks}, but this model answers "
+            f"{_reads(answering)}. Choose another suite or model."
+        )
     used = answered_source(answering, source)
     found: list[tuple[Task, str | Relation | None]]
     found = [(task, _relation_for(task, suite, answering, used)) for task in read]
@@ -112,7 +117,10 @@ def assign(suite: Suite, answering: Answering, source: str, metric: str | None =
 def _nothing_asked(suite: Suite, answering: Answering) -> str:
     wanted = ", ".join(dict.fromkeys(task.asked for task in suite.tasks))
     known = ", ".join(relation.name for relation in answering.relations)
-    return f"suite {suite.name} asks for {wanted}; this model answers {known} of {_reads(answering)}"
+    return (
+        f"suite {suite.name} asks for {wanted}, but this model answers {known} of "
+        f"{_reads(answering)}. Choose another suite or model."
+    )
 
 
 def _reads(answering: Answering) -> str:
@@ -120,9 +128,9 @@ def _reads(answering: Answering) -> str:
 
 
 def answered_source(answering: Answering, source: str) -> str:
-    """The source that answers where this one is asked for: a model without pair vectors has its own.
+    """The source that answers if this one is asked for. A model without pair vectors has only its own source.
 
-    An encoder that was taught nothing answers by its cosine.
+    A raw encoder answers by its cosine.
     """
     offered = [name for relation in answering.relations for name in answering.sources(relation.name)]
     if COSINE not in offered:
@@ -131,7 +139,7 @@ def answered_source(answering: Answering, source: str) -> str:
 
 
 def _relation_for(task: Task, suite: Suite, answering: Answering, source: str) -> str | None:
-    """The relation of a model that answers a task; None if none does."""
+    """The relation of a model that answers a task, or None if none does."""
     if source == COSINE:
         return task.asked if not suite.by_name or _compares_numbers(task) else None
     known = [relation.name for relation in answering.relations]
@@ -143,15 +151,17 @@ def _relation_for(task: Task, suite: Suite, answering: Answering, source: str) -
 def _misfit(
     task: Task, relation: str | Relation, answering: Answering, source: str, metric: str | None
 ) -> str | None:
-    """Why what a model would say cannot be compared with a task's gold; None if it can."""
+    """The reason why a model's answers cannot be compared with a task's ratings or labels, or None if they
+    can.
+    """
     named = metric if not task.metric else task.metric
     measured = get_metric(named or task.default_metric or "spearman")
     if source == COSINE:
         if measured.compares_labels or measured.name in _RANKING:
             return None
         return (
-            f"{measured.name} compares numbers on the scale that people rated on, and a cosine has none: "
-            "use --source answer, or a correlation"
+            f"{measured.name} compares numbers on the scale of the ratings, which a cosine does not "
+            "have. Use --source answer, or a correlation."
         )
     own = next((one for one in answering.relations if one.name == relation), None)
     if own is None:
@@ -160,17 +170,17 @@ def _misfit(
         # Tasks on named corpora may have another name for the same thing (SICK's relatedness).
         known = ", ".join(one.name for one in answering.relations)
         return (
-            f"it asks for {task.relation.name!r}, and the model answers {known}; "
-            "correct the suite's relation, or use --source cosine"
+            f"it asks for {task.relation.name!r}, but the model answers {known}. Correct the "
+            "suite's relation, or use --source cosine."
         )
     if why := _other_scale(
         own, task, on_scale=measured.name not in _RANKING and not measured.compares_labels
     ):
         return why
     if measured.compares_labels and not own.labels:
-        return f"{measured.name} compares labels, and the model answers {own.name} by a number"
+        return f"{measured.name} compares labels, but the model answers {own.name} with a number"
     if not measured.compares_labels and own.kind == "classes":
-        return f"{measured.name} compares numbers, and the model answers {own.name} by a label"
+        return f"{measured.name} compares numbers, but the model answers {own.name} with a label"
     return None
 
 
@@ -178,12 +188,12 @@ _RANKING = ("spearman", "pearson", "kendall")
 
 
 def _other_scale(own: Relation, task: Task, *, on_scale: bool) -> str | None:
-    """Why the numbers of a model and a task do not mean the same; None if they do."""
+    """The reason why the numbers of a model and a task do not mean the same, or None if they do."""
     asked = task.labels()
     if on_scale and (own.lo, own.hi) != (asked.lo, asked.hi):
-        return f"it is rated on {asked.scale}, and the model answers {own.name} on {own.scale}"
+        return f"it is rated on {asked.scale}, but the model answers {own.name} on {own.scale}"
     if own.kind == asked.kind == "ordered" and own.labels != asked.labels:
-        return f"its labels are ordered {asked.scale}, and those of the model {own.scale}"
+        return f"its labels have the order {asked.scale}, but those of the model have the order {own.scale}"
     return None
 
 
@@ -198,7 +208,7 @@ def _answers(
     names: list[str],
     progress: Progress | None,
 ) -> NDArray[Any]:
-    """One answer per row: numbers, or labels where any task asks for them."""
+    """One answer per row: numbers, or labels if any task asks for labels."""
     if assigned.source == COSINE:
         return answering.embedding().cosines([(a, b) for a, b in rows], progress=progress)
     wanted = [assigned.asked[name] for name in names]
@@ -212,7 +222,7 @@ def _answers(
 
 
 def _unseen_labels(assigned: Assigned, answering: Answering, result: SuiteResult) -> tuple[str, ...]:
-    """A line for every task whose gold has labels that the model's relation does not."""
+    """A line for every task that has labels which the model's relation does not have."""
     known = {relation.name: relation.labels for relation in answering.relations if relation.labels}
     lines = []
     tasks = {task.name: task for task in assigned.suite.tasks}
@@ -226,7 +236,7 @@ def _unseen_labels(assigned: Assigned, answering: Answering, result: SuiteResult
         if unseen:
             named = ", ".join(map(repr, sorted(set(unseen))))
             lines.append(
-                f"{measured.name}: {len(unseen):,} of {measured.n:,} rows have a label that the model "
-                f"never saw ({named}); they count as wrong"
+                f"{measured.name}: {len(unseen):,} of {measured.n:,} rows have a label that the "
+                f"model never saw ({named}). They count as wrong."
             )
     return tuple(lines)

@@ -1,14 +1,14 @@
-"""Near-copies: texts, or pairs, that have almost the same words; none is missed, and few are compared.
+"""Near-duplicates: texts, or pairs, that share nearly all their words. All are found, with few comparisons.
 
-Two texts are near-copies if their sets of words (`data.keys.text_words`) have a Jaccard similarity
-|x ∩ y| / |x ∪ y| of at least t. Words are ordered by how many of the indexed texts hold them, the rarest
-first. If x and y are near-copies, the first |x| − ⌈t|x|⌉ + 1 words of x and the first |y| − ⌈t|y|⌉ + 1 of y
+Two texts are near-duplicates if their sets of words (`data.keys.text_words`) have a Jaccard similarity |x ∩
+y| / |x ∪ y| of at least t. Words are ordered by how many of the indexed texts hold them, the rarest first. If
+x and y are near-duplicates, the first |x| − ⌈t|x|⌉ + 1 words of x and the first |y| − ⌈t|y|⌉ + 1 words of y
 have one in common (prefix filtering: Chaudhuri et al. 2006, Bayardo et al. 2007). For t = .9 and a text of
-fewer than ten words that is its rarest word alone, so most texts are settled by one look. The places of that
-word in x and y bound what they can share after it (Xiao et al. 2008), so that texts of one template are not
-all compared with each other.
+fewer than ten words this prefix is the rarest word alone, so a single lookup settles most texts. The places
+of that word in x and y bound the number of words they can share after it (Xiao et al. 2008), so that texts of
+one template are not all compared with each other.
 
-With the 18,850 pairs of sts7 in the index, one busy core compares 20,000 pairs a second, 5 million in four
+With the 18,850 pairs of sts7 in the index, one busy core compares 20,000 pairs a second, or 5 million in four
 minutes (benchmarks/leaks.py).
 """
 
@@ -31,9 +31,9 @@ RowKey = tuple[str, ...]
 
 
 class TextIndex:
-    """Texts, and which of them are near-copies of another text; memory for the indexed texts alone.
+    """An index of texts that finds the near-duplicates of another text. Only the indexed texts take memory.
 
-    Texts of the same words are one, with one number.
+    Texts of the same words count as one, with one number.
     """
 
     def __init__(self, texts: Iterable[str], *, near: float = NEAR) -> None:
@@ -53,7 +53,7 @@ class TextIndex:
                 self._first[word].setdefault((size, place), []).append(number)
 
     def near(self, text: str) -> set[int]:
-        """The numbers of the indexed texts that this one is a near-copy of."""
+        """The numbers of the indexed texts that are near-duplicates of this one."""
         words = text_words(text)
         size, near = len(words), self._near
         low, high = near * size - _SLACK, size / near + _SLACK
@@ -73,7 +73,7 @@ class TextIndex:
         return found
 
     def _prefix(self, words: Words) -> Sequence[tuple[int, str]]:
-        """The rarest words of a text with their places; a near-copy has one of them.
+        """The rarest words of a text with their places. Every near-duplicate has one of them.
 
         Words of no indexed text are the rarest: they take the first places and are left out.
         """
@@ -90,7 +90,9 @@ class TextIndex:
 
 
 class RowIndex:
-    """Rows of one or two texts, each with a key, and which of them are near-copies of another row."""
+    """An index of rows of one or two texts, each with a key, that finds the near-duplicates of another
+    row.
+    """
 
     def __init__(self, rows: Sequence[tuple[Sequence[str], RowKey]], *, near: float = NEAR) -> None:
         self._texts = TextIndex((text for texts, _ in rows for text in texts), near=near)
@@ -104,7 +106,9 @@ class RowIndex:
                 self._partners[numbers[1]].add(numbers[0])
 
     def near(self, texts: Sequence[str]) -> set[RowKey]:
-        """The keys of the rows that this one is a near-copy of, text by text, in one of the two orders."""
+        """The keys of the rows that are near-duplicates of this one, text by text, in one of the two
+        orders.
+        """
         first = self._texts.near(texts[0])
         if not first:
             return set()
@@ -120,9 +124,10 @@ class RowIndex:
 
 
 def require_near(near: float) -> float:
-    """The threshold of near-copies, above 0 and at most 1."""
+    """Check the threshold of near-duplicates: above 0 and at most 1."""
     if 0 < near <= 1:
         return near
     raise UsageError(
-        f"near-copies at {near:g}: expected a Jaccard similarity above 0 and at most 1, such as {NEAR}"
+        f"the threshold of near-duplicates is {near:g}, but a Jaccard similarity above 0 and at "
+        f"most 1 is expected, such as {NEAR}."
     )

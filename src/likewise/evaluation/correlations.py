@@ -1,4 +1,4 @@
-"""Two correlations with the same gold values: is system a closer to gold than system b?
+"""Compare two correlations with the same ratings: is system a closer to the ratings than system b?
 
 The scores of a and b come from the same pairs, so the two correlations depend on each other and on r(a, b).
 Neither scipy nor statsmodels has these tests.
@@ -30,8 +30,9 @@ def williams(
 ) -> Test:
     """Williams' (1959) t of r(a, gold) − r(b, gold) from n pairs, df = n − 3 (Steiger 1980, eq. 7).
 
-    t = (r_ag − r_bg) √[(n−1)(1+r_ab) / (2 (n−1)/(n−3) |R| + r̄² (1−r_ab)³)], |R| the determinant of the three
-    correlations, r̄ the mean of the first two. Meant for Pearson; with Spearman's r it is an approximation.
+    t = (r_ag − r_bg) √[(n−1)(1+r_ab) / (2 (n−1)/(n−3) |R| + r̄² (1−r_ab)³)], where |R| is the determinant of
+    the three correlations and r̄ the mean of the first two. The test is meant for Pearson; with Spearman's r
+    it is an approximation.
     """
     from scipy import stats
 
@@ -40,7 +41,9 @@ def williams(
     mean = (r_ag + r_bg) / 2
     below = 2 * (n - 1) / (n - 3) * determinant + mean**2 * (1 - r_ab) ** 3
     if below <= 0:
-        raise EvaluationError("gold is an exact sum of the two systems' scores: Williams' t is infinite")
+        raise EvaluationError(
+            "the ratings are an exact sum of the two systems' scores, so Williams' t is infinite."
+        )
     t = (r_ag - r_bg) * math.sqrt((n - 1) * (1 + r_ab) / below)
     p = {
         "greater": float(stats.t.sf(t, n - 3)),
@@ -74,7 +77,7 @@ def steiger(
 
 
 def difference_interval(r_ag: float, r_bg: float, r_ab: float, n: int, *, level: float = 0.95) -> Interval:
-    """Interval of r(a, gold) − r(b, gold) from n pairs (Zou 2007, overlapping correlations)."""
+    """Confidence interval of r(a, gold) − r(b, gold) from n pairs (Zou 2007, overlapping correlations)."""
     _check(r_ag, r_bg, r_ab, n)
     a, b = fisher_interval(r_ag, n, level=level), fisher_interval(r_bg, n, level=level)
     rest = 1 - r_ag**2 - r_bg**2 - r_ab**2
@@ -95,10 +98,11 @@ def compare_correlations(
     alternative: Alternative = "two-sided",
     texts: Texts | None = None,
 ) -> Test:
-    """Test two systems' scores on one test set; the effect is r_ag − r_bg.
+    """Test two systems' scores on one test set. The effect is r_ag − r_bg.
 
-    By default that of `compare_systems`, which knows ties and rows that share `texts`; it refuses what it
-    cannot tell. Williams' and Steiger's tests take rows for independent and values for normal.
+    The default test is that of `compare_systems`, which takes ties and rows that share `texts` into account
+    and refuses to decide if it cannot tell. Williams' and Steiger's tests assume independent rows and normal
+    values.
     """
     if test != "rows":
         function = {"williams": williams, "steiger": steiger}[test]
@@ -119,15 +123,17 @@ def _joint(one: float, other: float, shared: float) -> float:
 
 def _check(r_ag: float, r_bg: float, r_ab: float, n: int) -> float:
     if n < 4:
-        raise EvaluationError(f"{n} pairs are too few to compare two correlations: at least 4 are needed")
+        raise EvaluationError(f"{n} pairs are too few to compare two correlations. At least 4 are needed.")
     if not max(abs(r_ag), abs(r_bg), abs(r_ab)) < 1:
         raise EvaluationError(
-            f"correlations {r_ag:g}, {r_bg:g} with gold, {r_ab:g} with each other: all must be inside −1..1; "
-            "scores that order all pairs alike cannot be told apart, and a perfect system needs no test"
+            f"the correlations are {r_ag:g} and {r_bg:g} with the ratings and {r_ab:g} with each "
+            "other, but all must be inside −1..1. Scores that order all pairs alike cannot be told "
+            "apart, and a perfect system needs no test."
         )
     determinant = 1 - r_ag**2 - r_bg**2 - r_ab**2 + 2 * r_ag * r_bg * r_ab
     if determinant < -1e-9:
         raise EvaluationError(
-            f"no data has correlations {r_ag:g}, {r_bg:g} with gold and {r_ab:g} with each other"
+            f"no data has the correlations {r_ag:g} and {r_bg:g} with the ratings and {r_ab:g} with "
+            "each other. Check the three numbers."
         )
     return max(determinant, 0.0)

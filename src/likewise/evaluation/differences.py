@@ -1,9 +1,9 @@
-"""Two systems on one test set: is one better? For every metric, on rows that may share texts.
+"""Compare two systems on one test set: is one better? For every metric, on rows that may share texts.
 
-The difference of the two values is divided by its standard error, which comes from the influence of each row
-on the difference, added up over rows that share a text, and compared with Student's t. It needs no
-resampling, so it is fast and gives the same answer every time. `benchmarks/simulations.py` measures how often
-it errs.
+The difference of the two values is divided by its standard error and compared with Student's t. The error
+comes from the influence of each row on the difference, added up over rows that share a text. The test needs
+no resampling, so it is fast and gives the same answer every time. `benchmarks/simulations.py` measures how
+often it errs.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ TESTED_ROWS, TESTED_GROUPS = 30, 20
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """System a against system b on one test set, on the metric's own scale; `difference` is a − b.
+    """System a compared with system b on one test set, on the metric's own scale. `difference` is a − b.
 
-    `groups` is the number of independent rows that the rows amount to, fewer where texts recur. Where nothing
-    can be said, `p` and `interval` are None and `reason` says why; p is two-sided.
+    `groups` is the number of independent rows that the rows are worth; it is smaller if texts recur. If
+    nothing can be said, `p` and `interval` are None and `reason` says why. p is two-sided.
     """
 
     metric: str
@@ -65,7 +65,7 @@ class Difference:
 
     @property
     def verdict(self) -> Verdict:
-        """What the test says of system a, at the level of the interval."""
+        """What the test says about system a, at the level of the interval."""
         if self.p is None:
             return "cannot tell"
         if self.interval is None or self.interval.low <= 0 <= self.interval.high:
@@ -82,9 +82,9 @@ class Difference:
         a, b = (f"{metric.scale * one:.{digits}f}" for one in (self.a, self.b))
         text = f"{metric.unit} {a} against {b}, difference {metric.scale * self.difference:+.{digits}f}"
         if self.p is None:
-            return f"{text}: cannot tell, {self.reason}"
+            return f"{text}: cannot tell, because {self.reason}"
         if self.interval is None:
-            return f"{text}: {self.verdict}, {self.reason}"
+            return f"{text}: {self.verdict}, because {self.reason}"
         low, high = (f"{metric.scale * end:+.{digits}f}" for end in (self.interval.low, self.interval.high))
         level = f"{100 * self.interval.level:g} % interval"
         return f"{text} ({level} {low} to {high}, p {p_value(self.p)}): {self.verdict}"
@@ -102,11 +102,12 @@ def compare_systems(
     aggregation: Aggregation = "all",
     level: float = 0.95,
 ) -> Difference:
-    """Test metric(a) − metric(b) on one test set of n rows, for every metric, where texts may recur.
+    """Test metric(a) − metric(b) on one test set of n rows, for every metric, on rows that may share texts.
 
-    `texts` are the one or two texts of each row (or numbers that stand for them), `groups` one key per row
-    instead; without either, rows count as independent. `subsets` and `aggregation` are as in a protocol. With
-    fewer than 30 rows, or rows that amount to fewer than 20 independent ones, the answer is "cannot tell".
+    `texts` are the one or two texts of each row (or numbers that stand for them). `groups` gives one key per
+    row instead. Without either, rows count as independent. `subsets` and `aggregation` are as in a protocol.
+    With fewer than 30 rows, or with rows that are worth fewer than 20 independent ones, the answer is "cannot
+    tell".
     """
     check_level(level)
     found, value_a, value_b = _estimate(metric, gold, a, b, subsets=subsets, aggregation=aggregation)
@@ -124,22 +125,22 @@ def difference_and_error(
     subsets: Sequence[str] = (),
     aggregation: Aggregation = "all",
 ) -> tuple[float, float]:
-    """metric(a) − metric(b) and its standard error; no test, so few rows are enough."""
+    """metric(a) − metric(b) and its standard error. There is no test, so few rows are enough."""
     found, _, _ = _estimate(metric, gold, a, b, subsets=subsets, aggregation=aggregation)
     return found.value, found.error(row_sharing(len(found.moves), texts=texts))[0]
 
 
 def compare_results(a: SuiteResult, b: SuiteResult, *, level: float = 0.95) -> dict[str, Difference]:
-    """Two models on one suite, task by task, and "average" where all tasks share a metric.
+    """Compare two models on one suite, task by task, and on their "average" if all tasks share a metric.
 
-    Both results need their predictions (`keep_predictions=True`). Tasks that only one of them answers, or
-    whose rows, metric or aggregation differ, are left out, and the average with them.
+    Both results need their predictions (`keep_predictions=True`). Tasks that only one model answers, or whose
+    rows, metric or aggregation differ, are left out, and so is the average then.
     """
     shared = [task for task in a.tasks if _comparable_tasks(task, a, b)]
     if not shared:
         raise EvaluationError(
-            f"the results of {a.suite} and {b.suite} share no task with the same rows and metric and with "
-            "predictions; evaluate both on one suite with keep_predictions=True"
+            f"the results of {a.suite} and {b.suite} share no task with the same rows and metric "
+            "and with predictions. Evaluate both on one suite with keep_predictions=True."
         )
     found: dict[str, Difference] = {}
     parts, texts = [], []
@@ -175,7 +176,7 @@ def _comparable_tasks(task: TaskResult, a: SuiteResult, b: SuiteResult) -> bool:
 
 
 def decide(found: Estimate, a: float, b: float, *, sharing: Sharing, level: float = 0.95) -> Difference:
-    """The test of a difference whose moves per row are known."""
+    """The test of a difference, given how far each row moves it."""
     from scipy import special
 
     n = sharing.n
@@ -197,16 +198,16 @@ def decide(found: Estimate, a: float, b: float, *, sharing: Sharing, level: floa
 
 
 def _too_few(found: Estimate, sharing: Sharing, amount: float) -> str:
-    """Why a test would not hold; empty if it would."""
+    """The reason why a test would not be valid, or an empty text if it would."""
     carrying = int(np.count_nonzero(found.scale))
     if carrying < TESTED_ROWS:
         which = counted(carrying, "row") if carrying == sharing.n else f"{carrying} of {sharing.n:,} rows"
         role = "are there" if carrying == sharing.n else f"have a part in {found.metric}"
-        return f"only {which} {role}: at least {TESTED_ROWS} are needed"
+        return f"only {which} {role}, but at least {TESTED_ROWS} are needed"
     if amount < TESTED_GROUPS:
         return (
-            f"the {sharing.n:,} rows share texts and amount to about {max(amount, 1):.0f} independent ones: "
-            f"at least {TESTED_GROUPS} are needed; add rows with other texts"
+            f"the {sharing.n:,} rows share texts and are worth about {max(amount, 1):.0f} "
+            f"independent ones, but at least {TESTED_GROUPS} are needed. Add rows with other texts."
         )
     return ""
 
@@ -217,7 +218,8 @@ def _estimate(
     x, first, second = np.asarray(gold), np.asarray(a), np.asarray(b)
     if not len(x) == len(first) == len(second):
         raise EvaluationError(
-            f"{len(x)} gold values, {len(first)} and {len(second)} predictions do not pair up"
+            f"there are {len(x)} ratings or labels, but {len(first)} and {len(second)} predictions. "
+            "Give one prediction per row."
         )
     parts, values = [], np.zeros(2)
     for rows, weight in subset_rows(subsets, len(x), aggregation):
@@ -231,9 +233,10 @@ def _estimate(
 def _compared(
     metric: str, gold: NDArray[Any], a: NDArray[Any], b: NDArray[Any]
 ) -> tuple[float, float, Array, NDArray[np.bool_]]:
-    """Both values, each row's influence on their difference in a form that holds in small samples, its part.
+    """Both values, each row's influence on their difference in a form that holds in small samples, and its
+    part.
 
-    Correlations go through Fisher's z and back.
+    Correlations are transformed by Fisher's z and back.
     """
     value_a, moved_a = metric_influence(metric, gold, a)
     value_b, moved_b = metric_influence(metric, gold, b)
@@ -245,7 +248,9 @@ def _compared(
 
 
 def _through_z(r_a: float, r_b: float, moved_a: Array, moved_b: Array) -> Array:
-    """Influence on r(a) − r(b) by way of atanh r(a) − atanh r(b), put back on the scale of r; shape (n,)."""
+    """Influence on r(a) − r(b), computed from atanh r(a) − atanh r(b) and put back on the scale of r;
+    shape (n,).
+    """
     gap = math.atanh(r_a) - math.atanh(r_b)
     back = (r_a - r_b) / gap if abs(gap) > 1e-9 else 1 - r_a * r_b
     return np.asarray(back * (moved_a / (1 - r_a**2) - moved_b / (1 - r_b**2)))

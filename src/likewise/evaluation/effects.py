@@ -1,4 +1,4 @@
-"""Effect sizes: how large a difference is, in standard deviations, with its interval."""
+"""Effect sizes: how large a difference is, in standard deviations, with its confidence interval."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Runs = Sequence[float] | Array
 def cohen_d(a: Runs, b: Runs, *, level: float = 0.95) -> Interval:
     """Difference of two group means in pooled standard deviations (Cohen 1988), a minus b.
 
-    The interval is the large-sample one, variance (n₁+n₂)/(n₁n₂) + d²/(2(n₁+n₂)) (Hedges & Olkin 1985).
+    The interval is the large-sample interval, with variance (n₁+n₂)/(n₁n₂) + d²/(2(n₁+n₂)) (Hedges & Olkin
+    1985).
     """
     x, y = check_runs(a, "first group"), check_runs(b, "second group")
     d = float((x.mean() - y.mean()) / _pooled(x, y))
@@ -35,24 +36,24 @@ def hedges_g(a: Runs, b: Runs, *, level: float = 0.95) -> Interval:
 
 
 def check_runs(values: Runs, what: str) -> Array:
-    """One group of runs as an array of N ≥ 2 finite numbers; raise with the reason otherwise."""
+    """One group of runs as an array of N ≥ 2 finite numbers. Anything else is an error with the reason."""
     row = np.asarray(values, dtype=np.float64)
     if row.ndim != 1 or len(row) < 2:
-        raise EvaluationError(f"the {what} holds {row.size} runs: a test over runs needs at least 2")
+        raise EvaluationError(f"the {what} holds {row.size} runs, but a test over runs needs at least 2.")
     if not np.isfinite(row).all():
         raise EvaluationError(
-            f"the {what} holds missing or infinite values: leave failed runs out of both groups"
+            f"the {what} holds missing or infinite values. Leave failed runs out of both groups."
         )
     return row
 
 
 def check_varies(x: Array, y: Array) -> None:
-    """Refuse two groups without any spread: no t statistic and no effect size exists."""
+    """Refuse two groups without any spread, for which neither a t statistic nor an effect size exists."""
     scale = max(float(np.abs(x).max()), float(np.abs(y).max()))
     if max(float(np.ptp(x)), float(np.ptp(y))) <= 1e-12 * scale:
         raise EvaluationError(
-            "all runs of both groups are equal within their group: a test needs spread; "
-            "check that the seeds differ, or compare predictions on one test set instead"
+            "the runs of each group are all equal, but a test needs spread. Check that the seeds "
+            "differ, or compare predictions on one test set instead."
         )
 
 

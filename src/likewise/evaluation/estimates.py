@@ -1,9 +1,9 @@
-"""Estimates: a metric's value on some rows with its error, and the interval that follows from both.
+"""Estimates: a metric's value on some rows with its error, and the confidence interval that follows from
+both.
 
-The error comes from the influence of each row, added up over rows that share a text (`sharing`), and the
-quantile from Student's t with as many degrees of freedom as there are independent groups of rows, less one.
-What is transformed first, and how, depends on the metric; `benchmarks/simulations.py` measures what the
-intervals cover.
+The error comes from the influence of each row, added up over rows that share a text (`sharing`). The quantile
+comes from Student's t, with the number of independent groups of rows minus one as degrees of freedom. Each
+metric has its own transformation; `benchmarks/simulations.py` measures the coverage of the intervals.
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ CORRELATIONS = ("pearson", "spearman", "matthews")
 _FEWEST_GROUPS = 2.5
 FEWEST_ROWS = 4
 _LARGEST_EXPONENT = 700.0
-_GAP = f"a part of the mean has fewer than {FEWEST_ROWS} rows or a perfect value: it has no error to add up"
+_GAP = (
+    f"a part of the mean has fewer than {FEWEST_ROWS} rows or a perfect value, so it has no error to add up"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value on the metric's own scale; `moves` is how far each of n rows moves it, shape (n,), sum 0.
+    """A value on the metric's own scale. `moves` is how far each of n rows moves it, shape (n,), sum 0.
 
     `scale` is the usual size of a row's move in its part of the data, shape (n,). `rarest` is the number of
-    rows that the rarest label has, where labels are compared, and `span` the range of gold numbers. `gap`
-    says why the mean of several parts has no interval, where one of them has none.
+    rows with the rarest label, if labels are compared, and `span` the range of the ratings. `gap` says why
+    the mean of several parts has no interval, if one of them has none.
     """
 
     metric: str
@@ -53,8 +55,9 @@ class Estimate:
         groups = float(sharing.effective(self.moves, self.scale))
         if groups < _FEWEST_GROUPS:
             raise EvaluationError(
-                f"{sharing.n} rows hang together by their texts like {max(groups, 1):.0f} independent rows: "
-                "no interval can be given; more different texts are needed"
+                f"the texts of the {sharing.n} rows recur, so they are worth only about "
+                f"{max(groups, 1):.0f} independent rows, and no interval can be given. Add rows "
+                "with other texts."
             )
         return math.sqrt(float(sharing.variance(self.moves)) * groups / (groups - 1)), groups
 
@@ -90,7 +93,7 @@ class Estimate:
         return self.value * math.exp(-half), self.value * math.exp(half), "log"
 
     def _at_the_edge(self, sharing: Sharing, level: float) -> tuple[float, float, str]:
-        """Bounds where all rows agree, as for r = 1: how many other rows might not is all that is unknown.
+        """Bounds if all rows agree, as for r = 1. The only unknown is how many other rows might not agree.
 
         With n independent groups, a share of up to q = 1 − (α/2)^(1/n) of other rows may be of another kind
         (Clopper & Pearson 1934).
@@ -108,7 +111,9 @@ class Estimate:
             return low, high, name
         if self.metric in ("mse", "mae"):
             if self.value != 0:
-                raise EvaluationError(f"every row has the same error of {self.value:g}: no interval follows")
+                raise EvaluationError(
+                    f"every row has the same error of {self.value:g}, so no interval follows"
+                )
             return 0.0, (1 - sure) * self.span ** (2 if self.metric == "mse" else 1), name
         if self.value == 0:
             return 0.0, 1 - sure if self.metric == "accuracy" else _f1_of(1 - sure), name
@@ -147,7 +152,9 @@ def estimate(
 
 
 def takes_part(metric: str, *influences: Array) -> NDArray[np.bool_]:
-    """Which rows count: all of them, but for F1, where a row that neither has nor gets the label does not."""
+    """The rows that count: all, except that for F1 a row that neither has nor gets the positive label does
+    not.
+    """
     if metric != "f1":
         return np.ones(len(influences[0]), dtype=bool)
     return np.asarray(np.any([influence != 0 for influence in influences], axis=0))
@@ -171,10 +178,10 @@ def assemble(metric: str, value: float, parts: Sequence[MeasuredPart], gold: NDA
 
 
 def average_estimate(estimates: Sequence[Estimate]) -> Estimate:
-    """The plain mean of several tasks of one metric, their rows one after the other."""
+    """The plain mean of several tasks of one metric, with their rows one after the other."""
     count = len(estimates)
     if not count or len({one.metric for one in estimates}) > 1:
-        raise UsageError("an average needs one or more tasks that share a metric")
+        raise UsageError("an average needs one or more tasks that share a metric. Choose such tasks.")
     value = math.fsum(one.value for one in estimates) / count
     moves = np.concatenate([one.moves for one in estimates]) / count
     scale = np.concatenate([one.scale for one in estimates]) / count
@@ -185,12 +192,14 @@ def average_estimate(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def subset_rows(subsets: Sequence[str], n: int, aggregation: Aggregation) -> list[tuple[Codes, float]]:
-    """Row numbers of each part that is measured by itself, with its weight; weights add up to 1."""
+    """Row numbers of each part that is measured by itself, with its weight. Weights add up to 1."""
     names = list(dict.fromkeys(subsets))
     if aggregation == "all" or len(names) < 2:
         return [(np.arange(n), 1.0)]
     if len(subsets) != n:
-        raise EvaluationError(f"{n} rows and {len(subsets)} names of subsets do not pair up")
+        raise EvaluationError(
+            f"there are {n} rows, but {len(subsets)} names of subsets. Give one name per row."
+        )
     label = np.asarray(subsets)
     parts = [np.flatnonzero(label == name) for name in names]
     return [(rows, 1 / len(parts) if aggregation == "mean" else len(rows) / n) for rows in parts]
@@ -206,11 +215,11 @@ def t_quantile(level: float, freedom: float) -> float:
 def check_level(level: float) -> None:
     """Refuse a confidence level such as 95."""
     if not 0.0 < level < 1.0:
-        raise UsageError(f"level {level:g} is not between 0 and 1, such as 0.95")
+        raise UsageError(f"the level is {level:g}, but it must be between 0 and 1, such as 0.95.")
 
 
 def _score_ends(share: float, error: float, quantile: float) -> tuple[float, float]:
-    """Wilson's (1927) ends for the number of independent trials that the error stands for."""
+    """Wilson's (1927) ends for the number of independent trials that correspond to the error."""
     trials = share * (1 - share) / error**2
     squared = quantile**2 / trials
     centre = (share + squared / 2) / (1 + squared)

@@ -1,4 +1,4 @@
-"""Influence values: what each row contributes to a metric, so that its error can be had without resampling.
+"""Influence values: what each row contributes to a metric, so that its error needs no resampling.
 
 The value of a metric on n rows moves by about φ_i/n when row i weighs a little more (the infinitesimal
 jackknife, Jaeckel 1972; Efron 1982). Its variance is then a sum over rows, or over rows that share a text.
@@ -22,7 +22,7 @@ _EDGE = 1e-12
 
 
 def metric_influence(name: str, gold: Values, predicted: Values) -> tuple[float, Array]:
-    """A named metric's value and the influence of each of N rows, shape (N,), which add up to 0."""
+    """A named metric's value and the influence of each of N rows, shape (N,). The influences add up to 0."""
     value = compute(name, gold, predicted)
     if get_metric(name).compares_labels:
         x, y, names = paired_labels(gold, predicted)
@@ -35,11 +35,11 @@ def metric_influence(name: str, gold: Values, predicted: Values) -> tuple[float,
 
 
 def pearson_influence(x: Array, y: Array) -> Influence:
-    """Pearson's r, shape (...), and what leaving out each row does to it, shape (..., n).
+    """Pearson's r, shape (...), and the effect of leaving out each row, shape (..., n).
 
-    φ = (1 − r²)·(n − 1)·(atanh r − atanh r₍ᵢ₎), r₍ᵢ₎ without row i: the jackknife of Fisher's z, back on the
-    scale of r. Its limit, z_x·z_y − r·(z_x² + z_y²)/2, is too small in small samples; it stands in where r is
-    ±1 or all other rows are alike.
+    φ = (1 − r²)·(n − 1)·(atanh r − atanh r₍ᵢ₎), with r₍ᵢ₎ computed without row i: the jackknife of Fisher's
+    z, put back on the scale of r. Its limit, z_x·z_y − r·(z_x² + z_y²)/2, is too small in small samples. It
+    is used instead if r is ±1 or all other rows are alike.
     """
     x, y = _standardised(x), _standardised(y)
     n = x.shape[-1]
@@ -54,11 +54,11 @@ def pearson_influence(x: Array, y: Array) -> Influence:
 
 
 def spearman_influence(x: Array, y: Array) -> Influence:
-    """Spearman's r with ties, and its influence, which counts that a row moves the ranks of all others too.
+    """Spearman's r with ties, and its influence, which includes that a row moves the ranks of all others.
 
-    With the mid-distribution values F_i = (rank_i − ½)/n and G_i, r is their Pearson correlation; a row
-    changes the mean of F·G by F_i·G_i + E[h(x_i, X)·G] + E[F·h(y_i, Y)] − 3·E[F·G], h(a, b) = 1 for a < b, ½
-    for a = b.
+    With the mid-distribution values F_i = (rank_i − ½)/n and G_i, r is their Pearson correlation. A row
+    changes the mean of F·G by F_i·G_i + E[h(x_i, X)·G] + E[F·h(y_i, Y)] − 3·E[F·G], where h(a, b) = 1 for a <
+    b and ½ for a = b.
     """
     by_x, by_y = _Ranks(x), _Ranks(y)
     f, g = by_x.middle, by_y.middle
@@ -73,12 +73,12 @@ def spearman_influence(x: Array, y: Array) -> Influence:
 
 
 def mse_influence(x: Array, y: Array) -> Influence:
-    """The mean squared difference, and how far each row's lies from it."""
+    """The mean squared difference, and how far each row's squared difference lies from it."""
     return _mean_influence((x - y) ** 2)
 
 
 def mae_influence(x: Array, y: Array) -> Influence:
-    """The mean absolute difference, and how far each row's lies from it."""
+    """The mean absolute difference, and how far each row's absolute difference lies from it."""
     return _mean_influence(np.abs(x - y))
 
 
@@ -88,7 +88,7 @@ def accuracy_influence(x: NDArray[Any], y: NDArray[Any]) -> Influence:
 
 
 def f1_influence(x: NDArray[Any], y: NDArray[Any]) -> Influence:
-    """F1 of true values of two rows of truth values, and φ = (2·x·y − F1·(x + y)) / mean(x + y)."""
+    """F1 of two rows of truth values, and φ = (2·x·y − F1·(x + y)) / mean(x + y)."""
     both, either = np.asarray(x & y, dtype=np.float64), np.add(x, y, dtype=np.float64)
     size = np.mean(either, axis=-1, keepdims=True)
     value = 2 * np.mean(both, axis=-1, keepdims=True) / size
@@ -127,7 +127,7 @@ _LABELS: dict[str, Callable[[NDArray[np.intp], NDArray[np.intp], int], Array]] =
 
 
 class _Ranks:
-    """Numbers of shape (..., n) in order, ties in runs."""
+    """Numbers of shape (..., n) in order, with ties in runs."""
 
     def __init__(self, values: Array) -> None:
         self._n = values.shape[-1]
@@ -142,7 +142,9 @@ class _Ranks:
         self.middle = self._restored((self._first + self._last + 1) / (2 * self._n))
 
     def above(self, weights: Array) -> Array:
-        """Per row the mean of the weights of rows above it, with half of those tied with it."""
+        """Per row, the mean of the weights of the rows above it, plus half of the weights of the rows tied
+        with it.
+        """
         ordered = np.take_along_axis(weights, self._order, -1)
         sums = np.concatenate((np.zeros((*ordered.shape[:-1], 1)), np.cumsum(ordered, axis=-1)), -1)
         to_first = np.take_along_axis(sums, self._first, -1)
@@ -156,7 +158,9 @@ class _Ranks:
 
 
 def _rank_spread(ranks: _Ranks) -> Influence:
-    """The variance of the mid-distribution values, less than 1/12 where there are ties, and its influence."""
+    """The variance of the mid-distribution values, which is below 1/12 if there are ties, and its
+    influence.
+    """
     f = ranks.middle
     square = np.mean(f * f, axis=-1, keepdims=True)
     return square - 0.25, f * f + 2 * ranks.above(f) - 3 * square

@@ -1,4 +1,4 @@
-"""Intervals: how far a measured value can be trusted, each with the name of its method."""
+"""Confidence intervals: how precise a measured value is, each with the name of its method."""
 
 from __future__ import annotations
 
@@ -40,20 +40,23 @@ class Interval:
 
 
 def fisher_interval(r: float, n: int, *, level: float = 0.95) -> Interval:
-    """Interval of Pearson's r from n pairs: tanh(atanh r ± z/√(n−3)) (Fisher 1921)."""
+    """Confidence interval of Pearson's r from n pairs: tanh(atanh r ± z/√(n−3)) (Fisher 1921)."""
     return _fisher(r, n, 1.0, level, "Fisher z")
 
 
 def spearman_interval(r: float, n: int, *, level: float = 0.95) -> Interval:
-    """Interval of Spearman's r from n pairs: Fisher z, variance (1 + r²/2)/(n−3) (Bonett & Wright 2000)."""
+    """Confidence interval of Spearman's r from n pairs: Fisher z, variance (1 + r²/2)/(n−3) (Bonett &
+    Wright 2000).
+    """
     return _fisher(r, n, 1.0 + r * r / 2.0, level, "Fisher z, Bonett-Wright variance")
 
 
 def wilson_interval(share: float, n: int, *, level: float = 0.95) -> Interval:
-    """Interval of a share in 0..1 of n trials, such as an accuracy (Wilson 1927)."""
+    """Confidence interval of a share in 0..1 of n trials, such as an accuracy (Wilson 1927)."""
     if not 0.0 <= share <= 1.0 or n < 1:
         raise EvaluationError(
-            f"a share of {share:g} among {n} trials has no Wilson interval: 0..1 and n ≥ 1 are needed"
+            f"a share of {share:g} among {n} trials has no Wilson interval. A share in 0..1 and n ≥ "
+            "1 are needed."
         )
     z = _quantile(level)
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
@@ -65,12 +68,14 @@ def wilson_interval(share: float, n: int, *, level: float = 0.95) -> Interval:
 
 
 def mean_interval(values: Sequence[float] | Array, *, level: float = 0.95) -> Interval:
-    """Interval of the mean of ≥ 2 independent runs, such as seeds: mean ± t·s/√n."""
+    """Confidence interval of the mean of ≥ 2 independent runs, such as seeds: mean ± t·s/√n."""
     from scipy import stats
 
     row = np.asarray(values, dtype=np.float64)
     if row.ndim != 1 or len(row) < 2 or not np.isfinite(row).all():
-        raise EvaluationError(f"an interval over runs needs at least 2 finite values, found {row.tolist()}")
+        raise EvaluationError(
+            f"found {row.tolist()}, but an interval over runs needs at least 2 finite values."
+        )
     _quantile(level)
     mean = float(row.mean())
     half = float(stats.t.ppf((1 + level) / 2, len(row) - 1) * row.std(ddof=1) / math.sqrt(len(row)))
@@ -87,7 +92,9 @@ def bootstrap_interval(
     level: float = 0.95,
     method: Literal["percentile", "bca"] = "percentile",
 ) -> Interval:
-    """Interval of any metric from resampled pairs: percentiles, or BCa (Efron 1987) for skewed ones."""
+    """Confidence interval of any metric from resampled pairs: percentiles, or BCa (Efron 1987) for skewed
+    metrics.
+    """
     function = metric_function(metric)
     x, y = np.asarray(gold), np.asarray(predicted)
     value = function(x, y)
@@ -112,29 +119,32 @@ def metric_interval(
     texts: Texts | None = None,
     groups: GroupKeys | None = None,
 ) -> Interval:
-    """The default interval of a named metric on a test set; `texts` or `groups` say which rows depend.
+    """The default confidence interval of a named metric on a test set. `texts` or `groups` say which rows
+    depend on each other.
 
-    It rests on the influence of each row, added up over rows that share a text; see `estimates`. It has a
-    width at r = 1 and accuracy 1 too. Without texts, rows count as independent.
+    It rests on the influence of each row, added up over rows that share a text (see `estimates`). It also has
+    a width at r = 1 and at accuracy 1. Without texts, rows count as independent.
     """
     found = estimate(name, gold, predicted)
     return estimated_interval(found, row_sharing(len(found.moves), texts=texts, groups=groups), level=level)
 
 
 def estimated_interval(found: Estimate, sharing: Sharing, *, level: float = 0.95) -> Interval:
-    """The interval of an estimate on rows of which some share texts."""
+    """The confidence interval of an estimate on rows of which some share texts."""
     if sharing.n < FEWEST_ROWS:
         raise EvaluationError(
-            f"{sharing.n} rows are too few for an interval: at least {FEWEST_ROWS} are needed"
+            f"{sharing.n} rows are too few for an interval. At least {FEWEST_ROWS} are needed."
         )
     low, high, method = found.bounds(sharing, level)
     return Interval(found.value, low, high, level, method)
 
 
 def combine_intervals(intervals: Sequence[Interval], weights: Sequence[float]) -> Interval:
-    """Interval of a weighted mean of independent values from their intervals (MOVER; Zou & Donner 2008)."""
+    """Confidence interval of a weighted mean of independent values from their intervals (MOVER; Zou &
+    Donner 2008).
+    """
     if not intervals or len(intervals) != len(weights) or not sum(weights) > 0:
-        raise UsageError("combining intervals needs one weight per interval and a positive total")
+        raise UsageError("combining intervals needs one weight per interval and a positive sum of weights.")
     share = [weight / sum(weights) for weight in weights]
     value = math.fsum(w * i.value for w, i in zip(share, intervals, strict=True))
     below = math.sqrt(math.fsum((w * (i.value - i.low)) ** 2 for w, i in zip(share, intervals, strict=True)))
@@ -147,12 +157,12 @@ def combine_intervals(intervals: Sequence[Interval], weights: Sequence[float]) -
 def resample(
     statistic: Callable[[Any], float], n: int, *, rng: np.random.Generator, samples: int = 1000
 ) -> Array:
-    """The statistic of `samples` draws with replacement of n row numbers; shape (samples,).
+    """The statistic of `samples` draws of n row numbers with replacement; shape (samples,).
 
-    A draw without a value (all rows alike) is drawn again; where 1 in 10 fails, the statistic is refused.
+    A draw without a value (all rows alike) is drawn again. If 1 draw in 10 fails, the result is an error.
     """
     if samples < 100:
-        raise UsageError(f"{samples} bootstrap samples are too few: use at least 100")
+        raise UsageError(f"{samples} bootstrap samples are too few. Use at least 100.")
     values, failed = np.empty(samples), 0
     for at in range(samples):
         while True:
@@ -169,7 +179,8 @@ def resample(
 def _fisher(r: float, n: int, factor: float, level: float, method: str) -> Interval:
     if not -1.0 <= r <= 1.0 or n < 4:
         raise EvaluationError(
-            f"a correlation of {r:g} from {n} pairs has no interval: −1..1 and at least 4 pairs are needed"
+            f"a correlation of {r:g} from {n} pairs has no interval. A value in −1..1 and at least "
+            "4 pairs are needed."
         )
     half = _quantile(level) * math.sqrt(factor / (n - 3))
     if abs(r) == 1.0:

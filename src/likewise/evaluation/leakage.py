@@ -1,9 +1,9 @@
-"""Leakage: which evaluation pairs stand in the training data, and the training data without them.
+"""Leakage: find the evaluation pairs that are in the training data, and filter them out.
 
-Two pairs are the same if their unordered text keys are (`data.keys`), and near-copies if both texts have
-almost the same words (`copies`). The filter by pair drops evaluation pairs alone. The strict filter also
-drops near-copies, and every row that shares a single text with an evaluation set.
-Only the evaluation sets are held in memory; the training data is gone through once and may be a stream.
+Two pairs are the same if their unordered text keys are (`data.keys`), and near-duplicates if both texts share
+nearly all their words (`copies`). The filter by pair drops only evaluation pairs. The strict filter also
+drops near-duplicates, and every row that shares a single text with an evaluation set. Only the evaluation
+sets are held in memory. The training data is read once and may be a stream.
 """
 
 from __future__ import annotations
@@ -22,14 +22,18 @@ _EXAMPLES = 3
 
 
 class RowMatch(NamedTuple):
-    """What a training row shares with the evaluation sets: its pair, a text, almost all words of a pair."""
+    """What a training row shares with the evaluation sets: its pair, a text, or nearly all words of a
+    pair.
+    """
 
     pair: bool
     text: bool
     near: bool
 
     def reason(self, *, strict: bool) -> str:
-        """Why a filter drops the row: by pair, by text, by near-copy; empty where it keeps the row."""
+        """Why a filter drops the row: by pair, by text or as a near-duplicate. Empty if the filter keeps
+        the row.
+        """
         if self.pair:
             return PAIR
         if not strict:
@@ -38,9 +42,10 @@ class RowMatch(NamedTuple):
 
 
 class OverlapIndex:
-    """The pairs and texts of evaluation sets, and which of them the training rows shown to it hold.
+    """The pairs and texts of evaluation sets, and which of them occur in the training rows shown to the
+    index.
 
-    With `near`, a Jaccard similarity above 0 and at most 1, it looks for near-copies too.
+    With `near`, a Jaccard similarity above 0 and at most 1, it looks for near-duplicates too.
     """
 
     def __init__(self, evaluations: Mapping[str, Iterable[Record]], *, near: float | None = None) -> None:
@@ -63,18 +68,19 @@ class OverlapIndex:
                 known += [] if near is None else [(record.texts, key)]
             if not self._rows[name]:
                 raise EvaluationError(
-                    f"the evaluation set {name} holds no rows: there is nothing to audit against"
+                    f"the evaluation set {name} holds no rows, so there is nothing to audit "
+                    "against. Name a set with rows."
                 )
         if not self._rows:
-            raise UsageError("an audit needs at least one evaluation set")
+            raise UsageError("an audit needs at least one evaluation set. Name one.")
         self._copies = None if near is None else RowIndex(known, near=near)
 
     def see(self, texts: Sequence[str], source: str = "") -> bool:
-        """Count one training row; whether its pair is an evaluation pair."""
+        """Count one training row, and return whether its pair is an evaluation pair."""
         return self.compare(texts, source).pair
 
     def compare(self, texts: Sequence[str], source: str = "") -> RowMatch:
-        """Count one training row; what it shares with the evaluation sets."""
+        """Count one training row, and return what it shares with the evaluation sets."""
         keys = [text_key(text) for text in texts]
         known = [key for key in keys if key in self._texts]
         for key in known:
@@ -145,10 +151,10 @@ class OverlapIndex:
 def audit(
     train: Iterable[Record], evaluations: Mapping[str, Iterable[Record]], *, near: float | None = None
 ) -> AuditReport:
-    """Overlap of the training rows with every evaluation set, by name; one pass over the training rows.
+    """The overlap of the training rows with every evaluation set, by name. The training rows are read once.
 
-    With `near`, such as 0.9, near-copies are counted too: pairs whose texts have sets of words with at least
-    that Jaccard similarity, text by text, in one of the two orders.
+    With `near`, such as 0.9, near-duplicates are counted too: pairs whose texts have sets of words with at
+    least that Jaccard similarity, text by text, in one of the two orders.
     """
     index = OverlapIndex(evaluations, near=near)
     for record in _records(train, "train"):
@@ -157,13 +163,17 @@ def audit(
 
 
 def _records(rows: object, what: str) -> Iterator[Record]:
-    """Records as they come; whatever else is handed over is refused with the way to get them."""
+    """The records one by one. Anything else is an error that says how to get records."""
     if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
-        raise UsageError(f"{what} is a {type(rows).__name__}, expected records: likewise.data.read(file)")
+        raise UsageError(
+            f"{what} is a {type(rows).__name__}, but records are expected. Read them "
+            "with likewise.data.read(file)."
+        )
     for row in rows:
         if not isinstance(row, Record):
             raise UsageError(
-                f"{what} holds a {type(row).__name__}, expected records: likewise.data.read(file)"
+                f"{what} holds a {type(row).__name__}, but records are expected. Read them with "
+                "likewise.data.read(file)."
             )
         yield row
 
@@ -171,9 +181,10 @@ def _records(rows: object, what: str) -> Iterator[Record]:
 def filter_overlap(
     train: Iterable[Record], evaluations: Mapping[str, Iterable[Record]], *, strict: bool = False
 ) -> tuple[list[Record], AuditReport]:
-    """The training rows whose pair is in no evaluation set, in their order, and the report of all rows.
+    """The training rows whose pair is in no evaluation set, in their order, and the report on all rows.
 
-    Strict: of these the rows that share no text with an evaluation set either, and are near-copies of none.
+    With `strict`, rows that share a text with an evaluation set, and near-duplicates of its rows, are dropped
+    too.
     """
     index = OverlapIndex(evaluations, near=NEAR if strict else None)
     kept = [
@@ -185,13 +196,14 @@ def filter_overlap(
 
 
 def require_below(report: AuditReport, limit: float) -> None:
-    """Raise unless at most `limit` (0..1) of the rows of every evaluation set are training pairs."""
+    """Raise an error unless at most `limit` (0..1) of the rows of every evaluation set are training pairs."""
     if not 0 <= limit <= 1:
-        raise UsageError(f"the overlap limit {limit:g} is not a share between 0 and 1")
+        raise UsageError(f"the overlap limit is {limit:g}, but it must be a share between 0 and 1.")
     above = [overlap for overlap in report.sets if overlap.share > limit]
     if above:
         found = "; ".join(f"{o.name}: {o.shared:,} of {o.rows:,} pairs ({o.share:.1%})" for o in above)
         raise LeakageError(
-            f"evaluation pairs stand in the training data ({found}), at most {limit:.1%} are allowed; "
-            "filter it (likewise audit TRAIN --against TEST --output FILE) or raise the limit"
+            f"evaluation pairs are in the training data ({found}), but at most {limit:.1%} are "
+            "allowed. Filter the data (likewise audit TRAIN --against TEST --output FILE), or "
+            "raise the limit."
         )

@@ -1,6 +1,7 @@
-"""Metrics: gold and predicted values in, one number out, or an error that says why there is none.
+"""Metrics: one number from ratings or labels (`gold`) and predictions, or an error that says why there is
+none.
 
-A correlation of constant or missing values is not 0 and not nan: it is an `EvaluationError` with the reason.
+A correlation of constant or missing values is neither 0 nor nan. It is an `EvaluationError` with the reason.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ _DENIALS = ("not_", "not-", "not ")
 def pearson(gold: Values, predicted: Values) -> float:
     """Pearson's correlation of two rows of N ≥ 3 numbers, in −1..1."""
     x, y = paired_numbers(gold, predicted, least=3)
-    check_spread(x, "gold values")
+    check_spread(x, "ratings")
     check_spread(y, "predictions")
     return _correlate(x, y)
 
 
 def spearman(gold: Values, predicted: Values) -> float:
-    """Spearman's rank correlation of two rows of N ≥ 3 numbers, ties at their average rank, in −1..1."""
+    """Spearman's rank correlation of two rows of N ≥ 3 numbers, with ties at their average rank, in −1..1."""
     x, y = paired_numbers(gold, predicted, least=3)
-    check_spread(x, "gold values")
+    check_spread(x, "ratings")
     check_spread(y, "predictions")
     return _correlate(average_ranks(x), average_ranks(y))
 
@@ -53,20 +54,22 @@ def accuracy(gold: Values, predicted: Values) -> float:
 
 
 def f1(gold: Values, predicted: Values, *, positive: Any = None) -> float:
-    """F1 of the positive label of two, 2·TP / (2·TP + FP + FN), in 0..1.
+    """F1 of the positive one of two labels, 2·TP / (2·TP + FP + FN), in 0..1.
 
-    Without `positive` the labels must be 0 and 1 (numbers or texts) or False and True, and 1 is meant, or a
-    label and its denial (paraphrase, not_paraphrase), and the label is meant.
+    Without `positive`, the labels must be 0 and 1 (numbers or texts) or False and True, and F1 is computed
+    for 1. Or they must be a label and its negation (paraphrase, not_paraphrase), and F1 is computed for the
+    label.
     """
     x, y, names = paired_labels(gold, predicted)
     if len(names) > 2:
         raise EvaluationError(
-            f"f1 needs two labels, found {len(names)}; use f1-macro, or map scores to labels first"
+            f"f1 needs two labels, but there are {len(names)}. Use f1-macro, or map scores to labels first."
         )
     wanted = positive if positive is not None else positive_label(names)
     if wanted not in names:
         raise EvaluationError(
-            f"f1 is undefined: the positive label {wanted!r} is neither in gold nor predicted"
+            f"f1 is undefined, because the positive label {wanted!r} occurs neither in the data nor "
+            "in the predictions."
         )
     code = names.index(wanted)
     hits = int(np.sum((x == code) & (y == code)))
@@ -74,7 +77,7 @@ def f1(gold: Values, predicted: Values, *, positive: Any = None) -> float:
 
 
 def f1_macro(gold: Values, predicted: Values) -> float:
-    """Plain mean of the F1 of every label that occurs in gold or predictions, in 0..1."""
+    """Unweighted mean of the F1 of every label that occurs in the data or the predictions, in 0..1."""
     x, y, names = paired_labels(gold, predicted)
     hits = np.bincount(x[x == y], minlength=len(names))
     seen = np.bincount(x, minlength=len(names)) + np.bincount(y, minlength=len(names))
@@ -84,9 +87,9 @@ def f1_macro(gold: Values, predicted: Values) -> float:
 def matthews(gold: Values, predicted: Values) -> float:
     """Matthews' correlation for two or more labels (Gorodkin 2004, R_K), in −1..1."""
     x, y, names = paired_labels(gold, predicted)
-    for codes, what in ((x, "gold labels"), (y, "predicted labels")):
+    for codes, what in ((x, "true labels"), (y, "predicted labels")):
         if codes.min() == codes.max():
-            raise EvaluationError(f"matthews is undefined: the {what} are all {names[codes[0]]!r}")
+            raise EvaluationError(f"matthews is undefined, because the {what} are all {names[codes[0]]!r}.")
     true, said = (np.bincount(codes, minlength=len(names)).astype(float) for codes in (x, y))
     n, hits = float(len(x)), float(np.sum(x == y))
     return float((hits * n - true @ said) / np.sqrt((n * n - said @ said) * (n * n - true @ true)))
@@ -94,7 +97,9 @@ def matthews(gold: Values, predicted: Values) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric with how to read it: `scale` is for display, `compares_labels` tells labels from numbers."""
+    """A metric and how to read it: `scale` is for display, `compares_labels` separates labels from
+    numbers.
+    """
 
     name: str
     function: Callable[[Values, Values], float]
@@ -104,7 +109,7 @@ class Metric:
 
     @property
     def unit(self) -> str:
-        """How the name stands beside a shown value: "spearman ×100" or "mse"."""
+        """The name as shown beside a value: "spearman ×100" or "mse"."""
         return f"{self.name} ×{self.scale:g}" if self.scale != 1 else self.name
 
 
@@ -124,19 +129,19 @@ METRICS: dict[str, Metric] = {
 
 
 def get_metric(name: str) -> Metric:
-    """The metric of that name; an unknown name is answered with the known ones."""
+    """The metric with this name. For an unknown name, the error lists the known ones."""
     if name not in METRICS:
         raise UsageError(f"metric {name!r} is not one of {', '.join(METRICS)}")
     return METRICS[name]
 
 
 def compute(name: str, gold: Values, predicted: Values) -> float:
-    """The named metric of gold and predicted values, on its own scale (not ×100)."""
+    """The named metric of ratings or labels and predictions, on its own scale (not ×100)."""
     return get_metric(name).function(gold, predicted)
 
 
 def average_ranks(values: Array) -> Array:
-    """Ranks 1..N of N numbers, tied values sharing the mean of their ranks."""
+    """Ranks 1..N of N numbers. Tied values share the mean of their ranks."""
     order = np.argsort(values)
     ordered = values[order]
     first = np.concatenate(([True], ordered[1:] != ordered[:-1]))
@@ -155,7 +160,7 @@ def _correlate(x: Array, y: Array) -> float:
 
 
 def positive_label(names: list[Any]) -> Any:
-    """The label whose F1 is meant: 1 of 0 and 1, or the label of a label and its denial."""
+    """The label for which F1 is computed: 1 of 0 and 1, or the label of a label and its negation."""
     for zero, one in ((0, 1), ("0", "1")):
         if set(names) <= {zero, one}:
             return one
@@ -163,5 +168,5 @@ def positive_label(names: list[Any]) -> Any:
         if isinstance(name, str) and name.startswith(_DENIALS) and set(names) <= {name, name[4:]}:
             return name[4:]
     raise EvaluationError(
-        f"f1 does not know which of {', '.join(map(repr, names))} is positive; pass positive="
+        f"f1 does not know which of {', '.join(map(repr, names))} is positive. Pass positive=LABEL."
     )

@@ -1,4 +1,4 @@
-"""What an audit found: overlap between one training set and each evaluation set, as text, table or JSON."""
+"""What an audit found: the overlap of one training set with each evaluation set, as text, table or JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from likewise.evaluation.tables import align
+from likewise.wording import counted
 
 # Why a filter drops a training row; a row counts once, by the first of these that holds.
 PAIR, TEXT, NEAR_COPY = "pair", "text", "near-copy"
@@ -16,12 +17,12 @@ class Overlap:
     """Overlap of the training data with one evaluation set, or with one subset of it.
 
     rows         rows of the evaluation set
-    shared       those whose pair (unordered, by `text_key`) is a training pair
+    shared       rows whose pair (unordered, by `text_key`) is a training pair
     distinct     different pairs among them
     train_rows   training rows that hold one of those pairs
-    some_texts   rows of which at least one text stands somewhere in the training data
+    some_texts   rows of which at least one text occurs in the training data
     all_texts    rows of which every text does
-    near         rows that have a near-copy in the training data and are no training pair; 0 if not looked for
+    near         rows with a near-duplicate in the training data that are no training pair; 0 if not counted
     """
 
     name: str
@@ -42,12 +43,12 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """Overlap per evaluation set (`sets`) and per subset; `examples` are (training, evaluation) sources.
+    """Overlap per evaluation set (`sets`) and per subset. `examples` are (training, evaluation) sources.
 
     shared_train_rows   training rows that are an evaluation pair
-    text_train_rows     training rows with a text of an evaluation set, in whatever pair
-    near                how near near-copies are, in 0..1; None if they were not looked for
-    near_train_rows     training rows that are near-copies of an evaluation row, and no evaluation pair
+    text_train_rows     training rows with a text of an evaluation set, in any pair
+    near                the threshold of near-duplicates, in 0..1; None if they were not looked for
+    near_train_rows     training rows that are near-duplicates of an evaluation row, and no evaluation pair
     strict_train_rows   training rows that the strict filter drops: all of the above
     """
 
@@ -74,7 +75,9 @@ class AuditReport:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """How many training rows the strict filter drops by pair, by text and by near-copy; each row once."""
+        """How many training rows the strict filter drops by pair, by text and as near-duplicates. Each row
+        counts once.
+        """
         return {
             PAIR: self.shared_train_rows,
             TEXT: self.text_train_rows - self.shared_train_rows,
@@ -88,44 +91,50 @@ class AuditReport:
             return f"training overlap: none of {self.train_rows:,} training rows is an evaluation pair"
         return (
             f"training overlap: {self.shared_train_rows:,} of {self.train_rows:,} training rows are "
-            f"evaluation pairs; most in {worst.name}, {worst.share:.1%} of its rows"
+            f"evaluation pairs. The set with the largest share is {worst.name}, with "
+            f"{worst.share:.1%} of its rows."
         )
 
     def text_note(self) -> str:
-        """One line about single texts that are shared, in whatever pairs they stand."""
+        """One line about single texts that are shared, in any pair."""
         if not self.text_train_rows:
             return f"shared texts: none of {self.train_rows:,} training rows has a text of an evaluation row"
         rows = sum(overlap.rows for overlap in self.sets)
         some = sum(overlap.some_texts for overlap in self.sets)
         every = sum(overlap.all_texts for overlap in self.sets)
         return (
-            f"shared texts: {self.text_train_rows:,} of {self.train_rows:,} training rows hold a text of an "
-            f"evaluation row; {some:,} of {rows:,} evaluation rows ({some / rows:.1%}) have at least one "
-            f"text in the training data, {every:,} have all of their texts there"
+            f"shared texts: {self.text_train_rows:,} of {self.train_rows:,} training rows hold a "
+            f"text of an evaluation row. {some:,} of {rows:,} evaluation rows ({some / rows:.1%}) "
+            f"have at least one text in the training data, and {every:,} have all of their texts "
+            "there."
         )
 
     def near_note(self) -> str:
-        """One line about near-copies; empty if they were not looked for."""
+        """One line about near-duplicates. Empty if they were not looked for."""
         if self.near is None:
             return ""
         rows = sum(overlap.rows for overlap in self.sets)
         found = sum(overlap.near for overlap in self.sets)
-        what = f"near-copies (word Jaccard of {self.near:g} or more, text by text)"
+        what = f"near-duplicates (word Jaccard of {self.near:g} or more, text by text)"
         if not found and not self.near_train_rows:
             return f"{what}: none in {self.train_rows:,} training rows"
         return (
-            f"{what}: {self.near_train_rows:,} of {self.train_rows:,} training rows; {found:,} of {rows:,} "
-            "evaluation rows have one in the training data"
+            f"{what}: {self.near_train_rows:,} of {self.train_rows:,} training rows. {found:,} of "
+            f"{rows:,} evaluation rows have one in the training data."
         )
 
     def strict_note(self) -> str:
-        """One line about what the strict filter drops, and why."""
-        why = ", ".join(f"{count:,} by {reason}" for reason, count in self.dropped.items())
-        kept = self.train_rows - self.strict_train_rows
-        return f"strict filter: {kept:,} of {self.train_rows:,} training rows are left; dropped {why}"
+        """One line about the rows that the strict filter drops, and why."""
+        kept, dropped = self.train_rows - self.strict_train_rows, self.dropped
+        return (
+            f"strict filter: kept {kept:,} of {self.train_rows:,} training rows and dropped "
+            f"{counted(dropped[PAIR], 'evaluation pair')}, "
+            f"{counted(dropped[TEXT], 'row')} with a text of an evaluation row and "
+            f"{counted(dropped[NEAR_COPY], 'near-duplicate')}"
+        )
 
     def to_lines(self) -> list[str]:
-        """An aligned table, subsets indented under their set, and the notes under it."""
+        """An aligned table with subsets indented under their set, and the notes below it."""
         header = (
             "evaluation set",
             "rows",
@@ -135,7 +144,7 @@ class AuditReport:
             "training rows",
             "some texts",
             "all texts",
-            *([] if self.near is None else ["near-copies"]),
+            *([] if self.near is None else ["near-duplicates"]),
         )
         rows = []
         for overlap in self.sets:

@@ -1,4 +1,4 @@
-"""Protocol: what a number on an evaluation set means; it stands beside every number that is reported."""
+"""The protocol of a number: what it means. It stands beside every number that is reported."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ _AGGREGATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """Metric, aggregation over subsets, and where scores come from.
+    """Metric, aggregation over subsets, and the source of the scores.
 
-    Before tasks are measured `metric` is for those that name none; beside a result it is what was used.
+    Before tasks are measured, `metric` applies to tasks that name none. In a result it is the metric that was
+    used.
 
-    all    subsets are put together, then measured (SimCSE's reading of STS12–16)
-    mean   subsets are measured, then averaged
-    wmean  the same, weighted by subset size
+        all    subsets are pooled, then measured (SimCSE's reading of STS12–16)
+        mean   subsets are measured, then averaged
+        wmean  the same, weighted by subset size
     """
 
     metric: str = "spearman"
@@ -48,14 +49,14 @@ class Protocol:
     def __str__(self) -> str:
         by_task = "metric by task (correlations and shares ×100)"
         metric = by_task if self.metric == BY_TASK else get_metric(self.metric).unit
-        scores = "scores as the model answers" if self.source == "answer" else f"scores from {self.source}"
+        scores = "scores from the model's answer" if self.source == "answer" else f"scores from {self.source}"
         return f"protocol: {metric}, {_AGGREGATIONS[self.aggregation]}, {scores}"
 
     def measured_by(self, metrics: Iterable[str]) -> Protocol:
-        """The protocol beside a result whose tasks were measured by these metrics, one or more."""
+        """The protocol of a result whose tasks were measured by these metrics, one or more."""
         used = set(metrics)
         return replace(self, metric=used.pop() if len(used) == 1 else BY_TASK)
 
     def to_dict(self) -> dict[str, str]:
-        """A JSON-ready form that `Protocol(**data)` reads back equal."""
+        """A JSON-ready form. `Protocol(**data)` reads it back as an equal protocol."""
         return asdict(self)

@@ -1,4 +1,6 @@
-"""What a suite run gives: a value per task with interval, protocol and data fingerprint; as text or JSON."""
+"""The result of a suite: a value per task with confidence interval, protocol and data fingerprint, as text
+or JSON.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ NOT_AUDITED = "training overlap: not audited"
 
 @dataclass(frozen=True, slots=True)
 class SubsetResult:
-    """A subset's value as shown (×100 for correlations); None, with the reason, where there is none."""
+    """A subset's value as shown (×100 for correlations), or None with the reason if there is none."""
 
     name: str
     n: int
@@ -34,10 +36,11 @@ class SubsetResult:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """A task's value and interval as shown (×100 for correlations and shares).
+    """A task's value and confidence interval as shown (×100 for correlations and shares).
 
-    `n` rows were measured, `missing` had no gold value; `fingerprint` is the sha256 of pairs and gold,
-    `pairs` that of the pairs alone: equal where two relations are asked of the same pairs.
+    `n` rows were measured; `missing` rows had no rating or label. `fingerprint` is the sha256 of pairs and
+    ratings, and `pairs` that of the pairs alone. The latter is equal if two relations are asked of the same
+    pairs.
     """
 
     name: str
@@ -77,12 +80,12 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """Gold values, predictions and subset names of one task, row by row; shape (n,) each.
+    """The ratings or labels (`gold`), predictions and subset names of one task, row by row; shape (n,) each.
 
-    `texts` holds a number for each text of each row, equal throughout a suite where two texts are the same:
-    what `compare_systems` needs to know of them. `compared` is what the metric compared with gold, where that
-    is not the answer itself: the label nearest to a number. `rows` holds the texts' fingerprints, shape
-    (n, 1) or (n, 2), by which a row is known again in another run.
+    `texts` holds a number for each text of each row, equal throughout a suite if two texts are the same;
+    `compare_systems` needs these numbers. `compared` is what the metric compared with `gold`, if that is not
+    the answer itself: the label nearest to a number. `rows` holds the texts' fingerprints, shape (n, 1) or
+    (n, 2), which identify a row in another run.
     """
 
     gold: NDArray[Any]
@@ -95,10 +98,10 @@ class Predictions:
 
 @dataclass(frozen=True, slots=True)
 class SuiteResult:
-    """All tasks of a suite; `average` is their plain mean, None where their metrics differ.
+    """All tasks of a suite. `average` is their plain mean, or None if their metrics differ.
 
-    `average_interval` is the 95 % interval of the average over rows, as shown: rows that share a text, in one
-    task or in two, count together.
+    `average_interval` is the 95 % confidence interval of the average over rows, as shown. Rows that share a
+    text, in one task or in two, count together.
     """
 
     suite: str
@@ -122,11 +125,11 @@ class SuiteResult:
             if task.name == name:
                 return task
         raise EvaluationError(
-            f"suite {self.suite} has no task {name!r}: {', '.join(t.name for t in self.tasks)}"
+            f"suite {self.suite} has no task {name!r}. Choose one of {', '.join(t.name for t in self.tasks)}."
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready form; predictions are in it only if they were kept."""
+        """A JSON-ready form. Predictions are in it only if they were kept."""
         data: dict[str, Any] = {
             "suite": self.suite,
             "protocol": self.protocol.to_dict(),
@@ -150,7 +153,7 @@ class SuiteResult:
         return data
 
     def to_text(self) -> str:
-        """An aligned plain table with protocol and overlap under it."""
+        """An aligned plain table, with protocol and overlap below."""
         others = [f"not answered by this model: {', '.join(self.left_out)}"] if self.left_out else []
         others += [
             f"{task.name}: {counted(task.missing, 'row')} without {task.relation} left out"
@@ -160,7 +163,7 @@ class SuiteResult:
         return "\n".join([*align(*self._table()), *others, *self.notes, str(self.protocol), self.overlap])
 
     def to_markdown(self) -> str:
-        """The same for a README or a report."""
+        """The same in Markdown, for a README or a report."""
         return "\n".join([*markdown(*self._table()), "", f"{self.protocol}; {self.overlap}"])
 
     def _table(self) -> TextTable:
@@ -175,9 +178,10 @@ class SuiteResult:
 
 
 def average_interval(tasks: Sequence[Estimate], texts: Texts) -> Interval | None:
-    """The 95 % interval over rows of the plain mean of several tasks, as shown, rows in the tasks' order.
+    """The 95 % confidence interval over rows of the plain mean of several tasks, as shown, with rows in the
+    tasks' order.
 
-    There is none where metrics differ or rows are too few.
+    There is none if metrics differ or rows are too few.
     """
     if len({task.metric for task in tasks}) != 1:
         return None

@@ -1,7 +1,7 @@
-"""The log of test runs: one JSON line per look at a test set, so that every look is counted.
+"""The log of test runs: one JSON line for every measurement on a test set, so that all of them are counted.
 
-The file is only ever appended to, one `write` per line, so that runs side by side do not mix their lines; a
-line is on disk before the run that it counts is told.
+The file is only ever appended to, with one `write` per line, so that parallel runs do not mix their lines. A
+line is on disk before its run is reported.
 """
 
 from __future__ import annotations
@@ -29,20 +29,22 @@ class LoggedResult(Protocol):
 
 
 def log_path(path: str | Path | None = None) -> Path:
-    """The log file: the one named, the one in LIKEWISE_TEST_LOG, or runs/likewise-test-runs.jsonl."""
+    """The log file: the given one, the one in LIKEWISE_TEST_LOG, or runs/likewise-test-runs.jsonl."""
     return Path(path or os.environ.get(LOG_VARIABLE) or DEFAULT_LOG)
 
 
 def _refuse_others(target: Path) -> None:
-    """Refuse to add a line to a file that is read, or that is no log of ours."""
+    """Refuse to add a line to a file that is an input, or that is not a log of ours."""
     if find_input(target) is None and _is_log(target):
         return
     remedy = f"name another file in {LOG_VARIABLE}"
-    raise UnwritableError([Problem(str(target), "is no log of test runs, so no line is added to it", remedy)])
+    raise UnwritableError(
+        [Problem(str(target), "this is not a log of test runs, so no line was added to it", remedy)]
+    )
 
 
 def _is_log(target: Path) -> bool:
-    """Whether a file begins as a log does, or is not there yet; a device takes whatever it is given."""
+    """Whether a file begins as a log does, or does not exist yet. A device accepts anything."""
     if not target.is_file():
         return True
     with target.open("rb") as file:
@@ -81,14 +83,14 @@ def log_test_run(
         _append(target, data)
     except OSError as error:
         problem = Problem(
-            str(target), f"cannot be written ({error.strerror})", f"name another log by {LOG_VARIABLE}"
+            str(target), f"this cannot be written ({error.strerror})", f"name another log in {LOG_VARIABLE}"
         )
         raise UnwritableError([problem]) from None
     return target
 
 
 def read_log(path: str | Path | None = None) -> list[dict[str, Any]]:
-    """All runs in the log, oldest first; an absent log holds none, a damaged line is an error."""
+    """All runs in the log, oldest first. A missing log holds none, and a damaged line is an error."""
     target = log_path(path)
     if not target.exists():
         return []
@@ -104,7 +106,7 @@ def read_log(path: str | Path | None = None) -> list[dict[str, Any]]:
             runs.append(run)
         else:
             problems.append(
-                Problem(f"{target}:{number}", "is not a JSON object", "repair or remove this line")
+                Problem(f"{target}:{number}", "this is not a JSON object", "repair or remove this line")
             )
     if problems:
         raise DataError(problems)

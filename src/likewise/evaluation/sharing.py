@@ -1,8 +1,8 @@
-"""Which rows share a text: such rows are not independent, and a standard error has to count them together.
+"""Which rows share a text. Such rows are not independent, so a standard error has to count them together.
 
 Each row holds one or two texts. Two rows depend on each other if they share one of them, on either side. The
 variance of a mean is then the sum of φ_i·φ_j over all pairs of rows that share a text (Fafchamps & Gubert
-2007; Aronow, Samii & Assenova 2015), which becomes the usual clustered variance where one side alone recurs.
+2007; Aronow, Samii & Assenova 2015). If only one side recurs, this is the usual clustered variance.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Texts = Sequence[Sequence[Hashable]]
 class Sharing:
     """The rows of a test set, n of them, and which of them share a text.
 
-    `keys` holds a number per text, shape (n, 1) or (n, 2); rows that share a number share a text. Without
+    `keys` holds a number per text, shape (n, 1) or (n, 2). Rows that share a number share a text. Without
     keys all rows are independent. Values may have any shape (..., n).
     """
 
@@ -41,9 +41,10 @@ class Sharing:
         self.independent = self._texts.largest < 2
 
     def variance(self, values: Array) -> Array:
-        """The sum of v_i·v_j over all ordered pairs of rows that share a text, a row with itself included.
+        """The sum of v_i·v_j over all ordered pairs of rows that share a text, including each row with
+        itself.
 
-        Where chance makes it nearly zero or negative, the sum of v_i² stands in.
+        If chance makes it nearly zero or negative, the sum of v_i² is used instead.
         """
         plain = np.sum(values * values, axis=-1)
         if self.independent:
@@ -54,10 +55,11 @@ class Sharing:
     def effective(self, values: Array, scale: Array | None = None) -> Array:
         """How many independent groups of rows carry a variance, shape (...): its degrees of freedom plus one.
 
-        2·E[V]²/Var[V] of the variance (Satterthwaite 1946), once for values that do not depend on each other,
-        n² / (number of pairs of rows that share a text), and once with the dependence found in the values,
-        where a text that is in very many rows weighs more. The smaller one counts. `scale` is the size of
-        each row's value where it is known to differ; rows whose value is 0 carry nothing.
+        The number is 2·E[V]²/Var[V] of the variance (Satterthwaite 1946). It is computed once for values that
+        do not depend on each other, n² / (number of pairs of rows that share a text), and once with the
+        dependence found in the values, where a text that is in very many rows weighs more. The smaller one
+        counts. `scale` is the size of each row's value, if sizes are known to differ. Rows whose value is 0
+        carry nothing.
         """
         size = (values != 0).astype(np.float64) if scale is None else np.broadcast_to(scale, values.shape)
         square = size * size
@@ -88,7 +90,7 @@ class Sharing:
 
 
 class _Groups:
-    """Rows under keys, a row under one key or more."""
+    """Rows under keys, with one key or more per row."""
 
     def __init__(self, rows: Codes, keys: Codes) -> None:
         order = np.argsort(keys, kind="stable")
@@ -107,19 +109,21 @@ class _Groups:
 def row_sharing(n: int, *, texts: Texts | None = None, groups: GroupKeys | None = None) -> Sharing:
     """Sharing of n rows from their texts, one or two per row, or from one group key per row.
 
-    Texts are compared as in audits: by letters and digits alone. Other keys, such as numbers, count as they
+    Texts are compared as in audits, by letters and digits alone. Other keys, such as numbers, count as they
     are.
     """
     if texts is not None and groups is not None:
-        raise UsageError("give the texts of the rows or their groups, not both")
+        raise UsageError(
+            "both texts and groups are given, but only one of them can say which rows depend. Leave one out."
+        )
     if texts is None and groups is None:
         return Sharing(n)
     rows = [(key,) for key in groups] if groups is not None else [tuple(row) for row in texts or ()]
     if len(rows) != n:
-        raise EvaluationError(f"{n} rows and {len(rows)} sets of texts do not pair up: give one set per row")
+        raise EvaluationError(f"there are {n} rows, but {len(rows)} sets of texts. Give one set per row.")
     widths = {len(row) for row in rows}
     if not widths <= {1, 2}:
-        raise EvaluationError(f"rows hold {sorted(widths)} texts: expected one or two per row")
+        raise EvaluationError(f"rows hold {sorted(widths)} texts, but one or two per row are expected.")
     numbers: dict[Hashable, int] = {}
     known = text_key if groups is None else str
     coded = [
@@ -130,7 +134,9 @@ def row_sharing(n: int, *, texts: Texts | None = None, groups: GroupKeys | None 
 
 
 def text_numbers(rows: Sequence[Sequence[str]], known: dict[str, int] | None = None) -> list[tuple[int, ...]]:
-    """A number for each text of each row, equal where texts are the same; `known` goes on from other rows."""
+    """A number for each text of each row, equal if texts are the same. `known` continues the numbers of
+    other rows.
+    """
     numbers = {} if known is None else known
     return [tuple(numbers.setdefault(text_key(text), len(numbers)) for text in row) for row in rows]
 
@@ -138,7 +144,7 @@ def text_numbers(rows: Sequence[Sequence[str]], known: dict[str, int] | None = N
 def text_fingerprints(rows: Sequence[Sequence[str]]) -> NDArray[np.uint64]:
     """The same from the texts alone, shape (n, 1) or (n, 2): the first 8 bytes of the sha256 of their keys.
 
-    Rows of any two runs on the same data have the same numbers, and nobody reads a text out of them.
+    Rows of any two runs on the same data have the same numbers, and the texts cannot be read from them.
     """
     known: dict[str, int] = {}
     for row in rows:

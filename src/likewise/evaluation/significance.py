@@ -1,7 +1,8 @@
 """Tests of a difference: between groups of runs (seeds), and between two systems on one test set.
 
-Student, Welch and paired t come from scipy, Holm and McNemar from statsmodels (`likewise[statistics]`), each
-loaded on first use. Two correlations on one test set are compared in `correlations`.
+Student's, Welch's and the paired t-test come from scipy, Holm and McNemar from statsmodels
+(`likewise[statistics]`); each is loaded on first use. `correlations` compares two correlations on one test
+set.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ Alternative = Literal["two-sided", "greater", "less"]
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """The outcome of one test of a − b; `alternative` is what p speaks for ("greater": a above b)."""
+    """The outcome of one test of a − b. `alternative` is the claim that p supports ("greater": a is above
+    b).
+    """
 
     __test__: ClassVar[bool] = False  # pytest would otherwise collect a class of this name
 
@@ -41,36 +44,39 @@ class Test:
 
 
 def student(a: Runs, b: Runs, *, alternative: Alternative = "two-sided") -> Test:
-    """Student's t-test of two groups of runs with pooled variance; the effect is Hedges' g."""
+    """Student's t-test of two groups of runs with pooled variance. The effect is Hedges' g."""
     return _independent("Student", a, b, alternative=alternative, equal_var=True)
 
 
 def welch(a: Runs, b: Runs, *, alternative: Alternative = "two-sided") -> Test:
-    """Welch's t-test of two groups of runs whose variances may differ; the effect is Hedges' g."""
+    """Welch's t-test of two groups of runs whose variances may differ. The effect is Hedges' g."""
     return _independent("Welch", a, b, alternative=alternative, equal_var=False)
 
 
 def paired_t(a: Runs, b: Runs, *, alternative: Alternative = "two-sided") -> Test:
-    """t-test of runs that share seeds or splits, a[i] with b[i]; the effect is mean(a−b)/sd(a−b)."""
+    """t-test of runs that share seeds or splits, a[i] with b[i]. The effect is mean(a−b)/sd(a−b)."""
     from scipy import stats
 
     check_alternative(alternative)
     x, y = check_runs(a, "first group"), check_runs(b, "second group")
     if len(x) != len(y):
-        raise EvaluationError(f"{len(x)} and {len(y)} runs do not pair up; use welch for unpaired groups")
+        raise EvaluationError(f"{len(x)} and {len(y)} runs cannot be paired. Use welch for unpaired groups.")
     gap = x - y
     if np.ptp(gap) <= 1e-12 * max(np.abs(x).max(), np.abs(y).max()):
-        raise EvaluationError(f"a − b is {gap[0]:g} in every run: a paired test needs differences that vary")
+        raise EvaluationError(
+            f"a − b is {gap[0]:g} in every run, but a paired test needs "
+            "differences that vary. Check that the runs differ."
+        )
     result = stats.ttest_rel(x, y, alternative=alternative)
     effect = float(gap.mean() / gap.std(ddof=1))
     return Test("paired t", float(result.statistic), float(result.pvalue), alternative, effect, (len(x),))
 
 
 def holm(pvalues: Sequence[float] | Array) -> list[float]:
-    """Holm's (1979) adjusted p-values in the order given; compare each with α itself."""
+    """Holm's (1979) adjusted p-values in the given order. Compare each with α itself."""
     row = np.asarray(pvalues, dtype=np.float64)
     if row.ndim != 1 or not len(row) or not ((row >= 0) & (row <= 1)).all():
-        raise EvaluationError(f"Holm's correction needs p-values in 0..1, found {row.tolist()}")
+        raise EvaluationError(f"found {row.tolist()}, but Holm's correction needs p-values in 0..1.")
     order = np.argsort(row, kind="stable")
     steps = row[order] * (len(row) - np.arange(len(row)))
     adjusted = np.empty(len(row))
@@ -79,9 +85,10 @@ def holm(pvalues: Sequence[float] | Array) -> list[float]:
 
 
 def mcnemar(gold: Values, a: Values, b: Values, *, exact: bool = True) -> Test:
-    """McNemar's two-sided test of two labellings of one test set; the effect is the difference of accuracies.
+    """McNemar's two-sided test of two labellings of one test set. The effect is the difference of accuracies.
 
-    Exact binomial by default (statistic: the smaller discordant count), else χ² with continuity correction.
+    The test is exact binomial by default (statistic: the smaller discordant count), or else χ² with
+    continuity correction.
     """
     (x, said_a, _), (x_again, said_b, _) = paired_labels(gold, a), paired_labels(gold, b)
     right_a, right_b = x == said_a, x_again == said_b
@@ -92,7 +99,7 @@ def mcnemar(gold: Values, a: Values, b: Values, *, exact: bool = True) -> Test:
         raise MissingExtraError("statsmodels", "statistics") from None
     if not exact and not only_a + only_b:
         raise EvaluationError(
-            "both labellings are right and wrong on the same rows: χ² is undefined; use exact=True"
+            "both labellings are right and wrong on the same rows, so χ² is undefined. Use exact=True."
         )
     table = [[int(np.sum(right_a & right_b)), only_a], [only_b, int(np.sum(~right_a & ~right_b))]]
     result = test(table, exact=exact, correction=True)
@@ -111,9 +118,10 @@ def paired_bootstrap(
     alternative: Alternative = "two-sided",
     level: float = 0.95,
 ) -> Test:
-    """Test metric(a) − metric(b) on one test set by resampling its rows (Koehn 2004); percentile interval.
+    """Test metric(a) − metric(b) on one test set by resampling its rows (Koehn 2004), with a percentile
+    interval.
 
-    p = (1 + draws on the other side of zero) / (1 + samples), doubled for two sides; the statistic is a − b.
+    p = (1 + draws on the other side of zero) / (1 + samples), doubled for two sides. The statistic is a − b.
     """
     function = metric_function(metric)
     x, first, second = np.asarray(gold), np.asarray(a), np.asarray(b)
@@ -141,10 +149,10 @@ def arrows(
     test: Literal["student", "welch"] = "student",
     higher_is_better: bool = True,
 ) -> str:
-    """The mark after a baseline's cell: ↑ if ours is significantly better, ↓ if worse, else nothing.
+    """The mark after a baseline's cell: ↑ if ours is significantly better, ↓ if it is worse, else nothing.
 
-    One two-sided test at α, without correction. The arrows in Tables 2 and 3 of Zhang, Wilson & Mihalcea
-    2018, as we read them, are two one-sided tests at α each, which together err twice as often.
+    It is one two-sided test at α, without correction. The arrows in Tables 2 and 3 of Zhang, Wilson &
+    Mihalcea 2018, as we read them, are two one-sided tests at α each, which together err twice as often.
     """
     found = {"student": student, "welch": welch}[test](ours, baseline)
     if found.p >= alpha:

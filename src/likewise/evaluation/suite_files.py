@@ -2,19 +2,19 @@
 
 ```toml
 name = "support"
-by_name = false                   # true: tasks whose relation a model has no head for are left out
-texts = 2                         # 1: single texts, in column `text_a`; a task may say its own; left out:
-                                  # as the columns of each file say
+by_name = false                   # true: leave out tasks whose relation the model has no head for
+texts = 2                         # 1: single texts, in column `text_a`; a task may have its own number;
+                                  # by default the columns of each file decide
 
 [[task]]
 name = "tickets"
 file = "tickets.csv"              # beside the TOML file, or a full path
-text_a = "ticket"                 # text columns may be left out where they have well-known names
+text_a = "ticket"                 # text columns may be left out if they have well-known names
 text_b = "duplicate"
-relation = "similarity:0..5"      # or "follows:yes|no", "follows:classes" (labels as the file has them)
-column = "score"                  # may be left out where the relation's column has its name
-metric = "spearman"               # may be left out: --metric, or the relation's own (accuracy for classes)
-subsets = true                    # the file's column `subset` names parts to average over (mean, wmean)
+relation = "similarity:0..5"      # or "follows:yes|no", "follows:classes" (labels as in the file)
+column = "score"                  # may be left out if the column is named like the relation
+metric = "spearman"               # defaults to --metric, or to the relation's metric (accuracy for classes)
+subsets = true                    # the column `subset` names parts to average over (mean, wmean)
 
 [[task]]
 name = "sick"
@@ -79,7 +79,7 @@ class _TaskSchema(BaseModel):
         return self.relation.endswith(":classes")
 
     def _relation_of(self, file: Path, *, pairs: bool) -> Relation:
-        """The relation as written, or with the labels that its column holds."""
+        """The relation as declared, or with the labels that its column holds."""
         if not self._collects_labels:
             return Relation.parse(self.relation)
         name = self.relation.partition(":")[0]
@@ -96,7 +96,9 @@ class _TaskSchema(BaseModel):
         return len(find_any_texts(table.columns, self.text_a, self.text_b, source=table.name))
 
     def to_task(self, folder: Path, *, texts: int | None) -> Task:
-        """The task, with as many texts a row as it says itself, or else its suite, or else its data."""
+        """The task. The number of texts per row is its own, or else that of the suite, or else that of the
+        data.
+        """
         texts = self.texts or texts or self._count_texts(folder)
         subsets = self.subsets if isinstance(self.subsets, bool) else tuple(self.subsets)
         if self.corpus is not None:
@@ -137,12 +139,12 @@ class _SuiteSchema(BaseModel):
         names = [task.name for task in self.task]
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
-            raise ValueError(f"two tasks are named {', '.join(twice)}")
+            raise ValueError(f"two tasks have the same name: {', '.join(twice)}")
         return self
 
 
 def read_suite(path: str | Path) -> Suite:
-    """The suite that a TOML file describes; all its problems are reported at once."""
+    """The suite that a TOML file describes. All its problems are reported at once."""
     path = Path(path)
     schema = validate(_SuiteSchema, read_toml(path, "suite"), path.name)
     tasks = tuple(task.to_task(path.parent, texts=schema.texts) for task in schema.task)

@@ -1,7 +1,7 @@
-"""Suites: named lists of tasks, run in one call to a scorer.
+"""Suites: named lists of tasks that are measured in one call.
 
-A suite only declares. `run_suite` reads the data, asks the scorer once for the pairs of all tasks (so that
-each distinct text can be encoded once), measures, and puts the protocol beside the numbers.
+A suite only declares its tasks. `run_suite` reads the data, asks the scorer once for the pairs of all tasks
+(so that each distinct text can be encoded once), measures, and states the protocol beside the numbers.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from likewise.evaluation.results import NOT_AUDITED, Predictions, SuiteResult, a
 from likewise.evaluation.sharing import text_fingerprints, text_numbers
 from likewise.evaluation.tasks import Task, TaskRows, load_task, task_files
 from likewise.records import Record
+from likewise.wording import sentence
 
 # (the texts of each row, the relation asked of it) → one answer per row: numbers, or labels.
 Scorer = Callable[[list[tuple[str, ...]], list[str]], NDArray[Any]]
@@ -31,8 +32,8 @@ Scorer = Callable[[list[tuple[str, ...]], list[str]], NDArray[Any]]
 class Suite:
     """A named list of tasks.
 
-    `by_name`: heads answer the relation of their own name alone. Tasks a model cannot answer are left out.
-    `source` is where scores come from unless somebody asks for another.
+    With `by_name`, a head answers only the relation with its own name. Tasks that a model cannot answer are
+    left out. `source` is the default source of the scores.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Suite:
         names = [task.name for task in self.tasks]
         if not names or len(set(names)) != len(names):
             raise UsageError(
-                f"suite {self.name!r} needs one or more tasks with different names, found {names}"
+                f"suite {self.name!r} has the tasks {names}, but it needs one or more with different names."
             )
 
     @property
@@ -53,7 +54,7 @@ class Suite:
         return max(task.texts for task in self.tasks)
 
     def with_default_metrics(self) -> Suite:
-        """The same, every task that names no metric with its relation's own."""
+        """The same suite, where every task that names no metric gets the metric of its relation."""
         tasks = (replace(task, metric=task.metric or task.default_metric) for task in self.tasks)
         return replace(self, tasks=tuple(tasks))
 
@@ -165,7 +166,7 @@ SUITES["paraphrase"] = Suite(
 
 
 def get_suite(name: str | Path) -> Suite:
-    """The suite of that name, or the one a FILE.toml describes."""
+    """The suite with this name, or the one that a FILE.toml describes."""
     if str(name) in SUITES:
         return SUITES[str(name)]
     if str(name).endswith(".toml"):
@@ -173,17 +174,18 @@ def get_suite(name: str | Path) -> Suite:
 
         return read_suite(name)
     if str(name) == CROSSLINGUAL:
-        remedy = "its translated pairs alone are the suite language-pairs"
+        remedy = "use the suite language-pairs, which holds its translated pairs alone"
         raise UsageError(
-            f"suite {CROSSLINGUAL!r} is no list of tasks that an experiment or an audit could take; {remedy}"
+            f"suite {CROSSLINGUAL!r} is not a list of tasks that an experiment or an audit could "
+            f"use. {sentence(remedy)}"
         )
     raise UsageError(
-        f"suite {str(name)!r} is not one of {', '.join((*SUITES, CROSSLINGUAL))}, nor a FILE.toml"
+        f"suite {str(name)!r} is not one of {', '.join((*SUITES, CROSSLINGUAL))}, and not a FILE.toml."
     )
 
 
 def suite_files(name: str, data_dir: Path | str | None = None) -> list[Path]:
-    """The files that hold the rows of a suite's tasks: a user's own, and those of named corpora."""
+    """The files that hold the rows of a suite's tasks: a user's own files, and those of named corpora."""
     if name not in SUITES and (not name.endswith(".toml") or not Path(name).is_file()):
         return []
     found = [file for task in get_suite(name).tasks for file in task_files(task, data_dir=data_dir)]
@@ -200,9 +202,9 @@ def run_suite(
     audit: AuditReport | None = None,
     tolerant: bool = False,
 ) -> SuiteResult:
-    """Measure a scorer on all tasks of a suite; `score` is called once, with the pairs of all tasks.
+    """Measure a scorer on all tasks of a suite. `score` is called once, with the pairs of all tasks.
 
-    A `tolerant` run notes a task that has no value, such as a correlation of constants, and goes on.
+    A `tolerant` run notes a task that has no value, such as a correlation of constants, and continues.
     """
     suite = suite if isinstance(suite, Suite) else get_suite(suite)
     loaded = [(task, load_task(task, data_dir=data_dir)) for task in suite.tasks]
@@ -227,7 +229,7 @@ def run_tasks(
     audit: AuditReport | None = None,
     tolerant: bool = False,
 ) -> SuiteResult:
-    """The same for records already in memory, such as the clean dev rows during training."""
+    """The same for records that are already in memory, such as the clean dev rows during training."""
     parts = [TaskRows(task, records, protocol) for task, records in tasks]
     pairs = [record.texts for part in parts for record in part.records]
     relations = [part.task.asked for part in parts for _ in part.records]
@@ -235,7 +237,8 @@ def run_tasks(
     scores = np.asarray(score(pairs, relations))
     if scores.shape != (len(pairs),):
         raise EvaluationError(
-            f"the scorer gave shape {scores.shape} for {len(pairs)} pairs: expected one score each"
+            f"the scorer gave shape {scores.shape} for {len(pairs)} pairs, but one score per pair "
+            "is expected."
         )
     results, kept, measured, start, failed = [], {}, [], 0, {}
     for part in parts:

@@ -1,4 +1,4 @@
-"""Plain tables: rows of cells as aligned text or markdown, the first column left, the others right."""
+"""Plain tables: rows of cells as aligned text or Markdown, the first column left, the others right."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TextTable = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
 def align(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """One line per row under the header, columns two blanks apart and without trailing blanks."""
+    """One line per row under the header. Columns are two blanks apart, without trailing blanks."""
     widths = [max(len(row[at]) for row in (header, *rows)) for at in range(len(header))]
     lines = []
     for row in (header, *rows):
@@ -22,7 +22,7 @@ def align(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The same table for a README; bars inside cells are escaped."""
+    """The same table in Markdown. Bars inside cells are escaped."""
     lines = [
         "| " + " | ".join(cell.strip().replace("|", "\\|") for cell in row) + " |" for row in (header, *rows)
     ]

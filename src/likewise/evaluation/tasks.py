@@ -1,4 +1,4 @@
-"""Task: one evaluation set and the relation asked of it; TaskRows: its rows, ready to be measured."""
+"""Task: one evaluation set and the relation asked of it. TaskRows: its rows, ready to be measured."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Task:
     """One evaluation set and the relation asked of it: a named corpus, or a file of the user's own.
 
     `relation` is a name that the corpus knows, or a whole Relation for a file, in the column of that name or
-    in `column`. `subsets` are the parts that mean and wmean average over: those named (other rows are left
-    out), True for what the rows name, False for none. An empty `metric` leaves the choice to the protocol.
-    `asks` is the name that a model knows the relation by, where that is another. `texts`: 2 for pairs, 1 for
-    texts that are classified.
+    in `column`. `subsets` are the parts that mean and wmean average over: those that are named (other rows
+    are left out), True for all that the rows name, False for none. An empty `metric` leaves the choice to the
+    protocol. `asks` is the name that a model uses for the relation, if it is another one. `texts` is 2 for
+    pairs and 1 for single texts that are classified.
     """
 
     name: str
@@ -49,29 +49,29 @@ class Task:
 
     @property
     def asked(self) -> str:
-        """The model's own name for what is asked: the relation's, unless corpora share one name for it."""
+        """The model's name for the relation: its own name, unless corpora share one name for it."""
         return self.asks or self.relation_name
 
     def labels(self) -> Relation:
-        """The relation itself, with its labels and how they are said."""
+        """The relation itself, with its labels and label texts."""
         if isinstance(self.relation, Relation):
             return self.relation
         return next(one for one in find_corpus(self.corpus).relations if one.name == self.relation)
 
     @property
     def default_metric(self) -> str:
-        """What measures the relation where nobody says: its own metric, if what it is can be known."""
+        """The default metric: the relation's own, if its kind is known."""
         known = [self.relation] if isinstance(self.relation, Relation) else find_corpus(self.corpus).relations
         return next((one.metric for one in known if one.name == self.relation_name), "")
 
     @property
     def relation_name(self) -> str:
-        """The name under which records hold the gold value."""
+        """The name under which records hold the rating or label."""
         return self.relation if isinstance(self.relation, str) else self.relation.name
 
 
 def load_task(task: Task, *, data_dir: Path | str | None = None) -> list[Record]:
-    """The records of a task, without the rows of subsets it does not name."""
+    """The records of a task, without the rows of subsets that it does not name."""
     if task.file is not None:
         wanted = [task.relation] if isinstance(task.relation, Relation) else None
         columns = {task.relation_name: task.column} if task.column else None
@@ -91,13 +91,13 @@ def load_task(task: Task, *, data_dir: Path | str | None = None) -> list[Record]
     absent = [subset for subset in task.subsets if subset not in present]
     if absent:
         raise EvaluationError(
-            f"{task.name} has no subset {', '.join(absent)}; found: {', '.join(sorted(present))}"
+            f"{task.name} has no subset {', '.join(absent)}. Its subsets are: {', '.join(sorted(present))}."
         )
     return [record for record in records if record.subset in task.subsets]
 
 
 def task_files(task: Task, *, data_dir: Path | str | None = None) -> list[Path]:
-    """The files that hold the rows of a task, as far as they are there."""
+    """The existing files that hold the rows of a task."""
     if task.file is not None:
         return [Path(task.file)]
     corpus = find_corpus(task.corpus)
@@ -105,7 +105,7 @@ def task_files(task: Task, *, data_dir: Path | str | None = None) -> list[Path]:
 
 
 class TaskRows:
-    """The rows of a task that have a gold value, and how to measure predictions for them."""
+    """The rows of a task that have a rating or label, and how to measure predictions for them."""
 
     def __init__(self, task: Task, records: Sequence[Record], protocol: Protocol) -> None:
         self.task, self.protocol = task, protocol
@@ -114,12 +114,17 @@ class TaskRows:
         self.records = [record for record in records if record.values.get(name) is not None]
         self.missing = len(records) - len(self.records)
         if not self.records:
-            raise EvaluationError(f"{task.name}: none of {len(records)} rows has a value for {name}")
+            raise EvaluationError(
+                f"{task.name}: none of {len(records)} rows has a value for "
+                f"{name}. Check the relation's column."
+            )
         if any(len(record.texts) != task.texts for record in self.records):
             wanted = (
-                "two texts: this task is about pairs" if task.texts == 2 else "one text: this task classifies"
+                "two texts, but this task is about pairs"
+                if task.texts == 2
+                else "one text, but this task classifies single texts"
             )
-            raise EvaluationError(f"{task.name}: some rows do not hold {wanted}")
+            raise EvaluationError(f"{task.name}: some rows do not hold {wanted}.")
         self.gold = self._gold()
         self.subsets = tuple(record.subset if task.subsets else "" for record in self.records)
 
@@ -153,7 +158,9 @@ class TaskRows:
         )
 
     def comparable(self, predicted: NDArray[Any]) -> NDArray[Any]:
-        """Answers as the metric compares them; a number on an ordered scale becomes its nearest label."""
+        """Answers in the form that the metric compares. A number on an ordered scale becomes its nearest
+        label.
+        """
         if predicted.dtype.kind == "O":
             predicted = np.asarray(predicted.tolist())
         relation = self.task.relation
@@ -170,15 +177,16 @@ class TaskRows:
         if isinstance(relation, Relation) and relation.kind == "ordered":
             return np.asarray([relation.positions[relation.labels.index(str(value))] for value in values])
         raise EvaluationError(
-            f"{self.task.name}: {self.task.relation_name} holds labels such as {values[0]!r}, "
-            f"{self.metric.name} compares numbers; use accuracy, f1, f1-macro or matthews"
+            f"{self.task.name}: {self.task.relation_name} holds labels such as {values[0]!r}, but "
+            f"{self.metric.name} compares numbers. Use accuracy, f1, f1-macro or matthews."
         )
 
 
 def fingerprint(records: Sequence[Record], relation: str | None = None) -> str:
-    """The sha256 of texts and gold values, row by row: equal numbers can then be said to be of equal data.
+    """The sha256 of texts and ratings or labels, row by row. Two numbers with equal fingerprints are on the
+    same data.
 
-    Without a relation, of the texts alone.
+    Without a relation, it is the sha256 of the texts alone.
     """
     digest = hashlib.sha256()
     for record in records:

@@ -1,1 +1,3 @@
-"""Why two texts got their score: phrases that match, what is left over, what each phrase carries."""
+"""Explain the score of two texts: phrases that match, phrases that do not, and what each contributes to
+the score.
+"""

@@ -1,4 +1,4 @@
-"""Explainer: pairs of texts in, explanations or phrase links out, in windows of bounded memory."""
+"""Explainer: turns pairs of texts into explanations or phrase links, in windows of bounded memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from likewise.phrases.spans import Phraser, Phrases
 
 
 class Explainer:
-    """Explains pairs by a model, on one of its relations: the first if none is named."""
+    """Explain pairs with a model, on one of its relations. The default is the model's first relation."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Explainer:
     ) -> None:
         if 2 not in answering.texts:
             raise UsageError(
-                "the model reads single texts; an explanation compares two: take a model of pairs"
+                "this model reads single texts, but an explanation compares two. Use a model of pairs."
             )
         self._answering = answering
         self._aligner = Aligner(answering.embedding().states("choose another encoder"))
@@ -41,26 +41,28 @@ class Explainer:
 
     @property
     def phraser(self) -> Phraser:
-        """What finds phrases, loaded when first needed: links of others come with theirs."""
+        """The phrase finder. It is loaded when it is first needed, since given links bring their own
+        phrases.
+        """
         if isinstance(self._phrases, str):
             self._phrases = phraser(self._phrases, self._tell)
         return self._phrases
 
     def explain(self, pairs: Iterable[Asked]) -> Iterator[PairExplanation]:
-        """Explain pairs by our own links."""
+        """Explain pairs with our own links."""
         for window in phrased(pairs, self.phraser):
             found = match_pairs(self._aligner, [(a, b) for _, a, b in window])
             by = [(self.phraser.name, self._by, asked.source) for asked, _, _ in window]
             yield from self._answers(found, by)
 
     def explain_linked(self, pairs: Iterable[LinkedPair]) -> Iterator[PairExplanation]:
-        """Explain pairs by the links that they come with."""
+        """Explain pairs with the links that they bring."""
         for window in cut(pairs, WINDOW):
             found = match_linked(self._aligner, window)
             yield from self._answers(found, [(*makers(pair), pair.source) for pair in window])
 
     def align(self, pairs: Iterable[Asked]) -> Iterator[LinkedPair]:
-        """Our links of pairs, for a corpus; nothing is scored."""
+        """Align pairs, so that their links can be written as a corpus. Nothing is scored."""
         return align_pairs(pairs, self.phraser, self._aligner, by=self._by)
 
     @property
@@ -149,14 +151,14 @@ def _phrases(
 def _notes(text: ExplainedText, side: str, unread: int, longest: int) -> Iterator[str]:
     if unread:
         last, lie, were = ("word", "is", "was") if unread == 1 else (f"{unread:,} words", "are", "were")
-        beyond = f"beyond the encoder's {longest:,} pieces"
+        beyond = f"beyond the encoder's limit of {longest:,} tokens"
         yield f"the last {last} of the {side} text {lie} {beyond} and {were} not compared"
     if not text.phrases:
-        yield f"the {side} text has no phrase: it holds nothing but marks"
+        yield f"the {side} text has no phrases, because it holds only punctuation marks"
     elif len(text.phrases) == 1:
         yield (
-            f"the {side} text is one phrase: without it nothing is left to score, "
-            "so what it carries is not measured"
+            f"the {side} text is a single phrase. Without it there is nothing left to score, so its "
+            "contribution was not measured."
         )
 
 

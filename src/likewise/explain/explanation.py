@@ -1,4 +1,4 @@
-"""PairExplanation: what is told about a pair of texts, as objects and as JSON."""
+"""PairExplanation: the explanation of a pair of texts, as objects and as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from likewise.records import Relation
 
 @dataclass(frozen=True, slots=True)
 class ExplainedWord:
-    """Characters `start`..`end`, its best match's cosine (0..1), and whether a link of words holds it."""
+    """A word: characters `start`..`end`, the cosine of its best match (0..1), and whether a link of words
+    holds it.
+    """
 
     start: int
     end: int
@@ -22,10 +24,11 @@ class ExplainedWord:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedPhrase:
-    """A phrase as shown: words `span`, characters `start`..`end`, and the mean best match of its words.
+    """A phrase as it is shown: words `span`, characters `start`..`end`, and the mean best match of its words.
 
-    `partner` is the place of its phrase in the other text, with the strength and chance of the two; None
-    where it has none. `carries` is None where it was not measured; the explanation's notes tell why.
+    `partner` is the place of the matching phrase in the other text, with the strength and chance of the
+    match. All three are None if there is none. `carries` is the contribution to the score, or None if it was
+    not measured; the explanation's notes say why.
     """
 
     span: Span
@@ -41,7 +44,7 @@ class ExplainedPhrase:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedText:
-    """A text with its words and the phrases that cover it; `least_matched` is a span of words."""
+    """A text with its words and the phrases that cover it. `least_matched` is a span of words."""
 
     text: str
     words: tuple[ExplainedWord, ...]
@@ -55,15 +58,16 @@ class ExplainedText:
 
     @property
     def differs_all_over(self) -> bool:
-        """Whether what is matched least is the whole text, so that no phrase stands out."""
+        """Whether the least matched phrase is the whole text, so that no phrase stands out."""
         odd, phrases = self.least_matched, self.phrases
         return bool(odd and phrases and odd[0] <= phrases[0].span[0] and phrases[-1].span[1] <= odd[1])
 
     @property
     def stands_out(self) -> Span | None:
-        """What to point at: what is matched least; if that is nothing or all, a phrase without a partner.
+        """The phrase to point at: the least matched one, or else a phrase without a partner.
 
-        None where neither tells one part of the text from another.
+        The latter is used if the least matched phrase is nothing or the whole text. None if no part of the
+        text stands out.
         """
         if self.least_matched is not None and not self.differs_all_over:
             return self.least_matched
@@ -71,11 +75,11 @@ class ExplainedText:
         return min(alone, key=lambda one: one.match).span if 0 < len(alone) < len(self.phrases) else None
 
     def said(self, span: Span) -> str:
-        """The text of a span of words, as written."""
+        """The text of a span of words, as it was written."""
         return self.text[self.words[span[0]].start : self.words[span[1] - 1].end]
 
     def to_dict(self) -> dict[str, Any]:
-        """The text as JSON has it."""
+        """The text in JSON form."""
         odd = self.least_matched
         return {
             "text": self.text,
@@ -87,10 +91,11 @@ class ExplainedText:
 
 @dataclass(frozen=True, slots=True)
 class PairExplanation:
-    """Why two texts got their score on a relation.
+    """The explanation of two texts' score on a relation.
 
-    `measure` says what `carries` of the phrases counts: the score, or the share of a label. `phrases_by` and
-    `links_by` say who made phrases and links; `source` is the line of a file that they come from.
+    `measure` says what the contributions (`carries`) of phrases are parts of: the score, or the share of a
+    label. `phrases_by` and `links_by` name who or what made phrases and links. `source` is the line of the
+    file that the pair comes from.
     """
 
     a: ExplainedText
@@ -107,16 +112,16 @@ class PairExplanation:
 
     @property
     def measure(self) -> str:
-        """What `carries` counts."""
+        """What the contributions (`carries`) are parts of."""
         return self.relation.name if isinstance(self.score, float) else f"share of {self.score}"
 
     @property
     def joined(self) -> tuple[tuple[ExplainedPhrase, ExplainedPhrase], ...]:
-        """The phrases that match, two and two, in the order of the first text."""
+        """The pairs of matching phrases, in the order of the first text."""
         return tuple((one, self.b.phrases[one.partner]) for one in self.a.phrases if one.partner is not None)
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation as JSON has it; docs/explain.md says what the keys mean."""
+        """The explanation in JSON form. docs/explain.md describes the keys."""
         return {
             "source": self.source or None,
             "relation": self.relation.name,

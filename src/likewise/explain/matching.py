@@ -1,4 +1,6 @@
-"""What two texts share and where they part: links, blocks, words' best matches, least matched phrases."""
+"""What two texts share and where they differ: links, blocks, the best match of each word, least matched
+phrases.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ MATCHED = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A link: how alike its spans are (0..1), our chance that people link them, or another linker's score."""
+    """A link: the similarity of its spans (0..1), and our chance that people link them, or another
+    linker's score.
+    """
 
     a: Span
     b: Span
@@ -33,9 +37,9 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class MatchedPair:
-    """Two texts with links, blocks and how alike joined blocks are; per word its best match (0..1).
+    """Two texts with links, blocks and the similarity of joined blocks. Each word has its best match (0..1).
 
-    `odd` are the phrases that are matched least, `unread` counts the words that the encoder cut off.
+    `odd` are the least matched phrases. `unread` counts the words that the encoder cut off.
     """
 
     a: Phrases
@@ -54,7 +58,7 @@ class MatchedPair:
 
 
 def match_pairs(aligner: Aligner, pairs: Sequence[tuple[Phrases, Phrases]]) -> list[MatchedPair]:
-    """Match pairs of texts whose phrases are there, by our links."""
+    """Match pairs of texts that have their phrases, with our own links."""
     known = aligner.states_of([one for pair in pairs for one in pair])
     found = []
     for a, b in pairs:
@@ -66,7 +70,7 @@ def match_pairs(aligner: Aligner, pairs: Sequence[tuple[Phrases, Phrases]]) -> l
 
 
 def match_linked(aligner: Aligner, pairs: Sequence[LinkedPair]) -> list[MatchedPair]:
-    """Match pairs by the links they come with; the strength is the encoder's, as for our own."""
+    """Match pairs with the links that they bring. The strength is the encoder's, as for our own links."""
     texts = [phrases_of(pair) for pair in pairs]
     known = aligner.states_of([one for both in texts for one in both])
     found = []
@@ -109,7 +113,9 @@ def _matched(
 
 
 def _count_unread(aligner: Aligner, phrases: Phrases, states: WordLayers) -> int:
-    """How many words at the end of a text, marks aside, lie beyond the encoder's longest input."""
+    """The number of words at the end of a text, without punctuation marks, that the encoder's longest
+    input cuts off.
+    """
     read = np.flatnonzero(states.last.any(axis=1))
     end = phrases.tokens[int(read[-1]) + 1 if read.size else 0 :]
     lost = sum(not is_mark(token) for token in end)
@@ -118,7 +124,7 @@ def _count_unread(aligner: Aligner, phrases: Phrases, states: WordLayers) -> int
 
 
 def _alike(states: tuple[WordLayers, WordLayers], spans: Sequence[tuple[Span, Span]]) -> tuple[float, ...]:
-    """Cosines of couples of spans in the last layer, 0..1: the strength that the aligner gives its links."""
+    """Cosines of pairs of spans in the last layer, 0..1: the strength that the aligner gives its links."""
     if not spans:
         return ()
     u = means(states[0].last, [range(*a) for a, _ in spans])
@@ -128,7 +134,9 @@ def _alike(states: tuple[WordLayers, WordLayers], spans: Sequence[tuple[Span, Sp
 
 
 def word_matches(a: WordLayers, b: WordLayers) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Per word of either text the cosine of its best match in the other, in the last layer, 0..1."""
+    """For each word of either text, the cosine of its best match in the other text, in the last layer,
+    0..1.
+    """
     alike = np.clip(cosines(a.last, b.last), 0.0, 1.0)
     return _rounded(alike.max(axis=1, initial=0.0)), _rounded(alike.max(axis=0, initial=0.0))
 
@@ -136,11 +144,12 @@ def word_matches(a: WordLayers, b: WordLayers) -> tuple[tuple[float, ...], tuple
 def least_matched(
     phrases: Phrases, matched: Sequence[float], bar: float = MATCHED, *, other: Sequence[str] = ()
 ) -> Span | None:
-    """The phrase with the most that is unmatched: the largest sum of what its words lack to the bar.
+    """The phrase with the most that is unmatched: the largest sum of its words' distances below the bar.
 
-    Words above the bar count against a phrase, so it does not grow beyond what differs. None where every word
-    is matched. Marks count nothing; of equals the shortest, then the first. A phrase whose words all stand in
-    the `other` text is not what differs, whatever their contexts do to their cosines.
+    Words above the bar count against a phrase, so it does not grow beyond the difference. The result is None
+    if every word is matched. Punctuation marks count nothing. Of equal phrases the shortest one is taken,
+    then the first. A phrase whose words all occur in the `other` text is not a difference, whatever its
+    cosines are.
     """
     words = [any(letter.isalnum() for letter in token) for token in phrases.tokens]
     lacking = [bar - match if word else 0.0 for word, match in zip(words, matched, strict=True)]

@@ -1,6 +1,7 @@
-"""What a phrase carries: the score of two texts less the score without the phrase, on the relation's scale.
+"""The contribution of a phrase: the score of two texts minus the score without the phrase, on the relation's
+scale.
 
-Where a relation is answered by a label, the share of that label (0..1) is counted instead.
+If a relation is answered by a label, the share of that label (0..1) takes the place of the score.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ TextPair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Contributions:
-    """A pair's answer, the share of the label it is, and what the blocks of either text carry."""
+    """A pair's answer, the share of the answered label, and the contribution of each block of either text."""
 
     source: str
     answer: float | str
@@ -30,7 +31,7 @@ class Contributions:
 
 
 def without(phrases: Phrases, span: Span) -> str | None:
-    """A text with the words of a span left out; None where nothing but marks would be left."""
+    """A text without the words of a span, or None if only punctuation marks would be left."""
     first, last = span
     if all(map(is_mark, (*phrases.tokens[:first], *phrases.tokens[last:]))):
         return None
@@ -46,7 +47,9 @@ def measure_carried(
     pairs: Sequence[tuple[Phrases, Phrases]],
     blocks: Sequence[tuple[Sequence[Block], Sequence[Block]]],
 ) -> list[Contributions]:
-    """What the blocks of pairs carry; all pairs, whole and without each block, are scored at once."""
+    """Measure the contributions of the blocks of pairs. All pairs, whole and without each block, are
+    scored at once.
+    """
     rows: list[TextPair] = []
     places: list[tuple[int, list[int | None], list[int | None]]] = []
 

@@ -1,4 +1,4 @@
-"""Explanations as one HTML page: a heat map that needs nothing from outside and runs no script."""
+"""Explanations as one HTML page: a heat map that loads nothing from outside and runs no script."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ _ROW = tuple[int | None, ExplainedPhrase | None, ExplainedPhrase | None]
 
 
 def explanation_page(
-    explanations: Sequence[PairExplanation], *, title: str = "Why these scores", note: str = ""
+    explanations: Sequence[PairExplanation], *, title: str = "Explanation of scores", note: str = ""
 ) -> str:
-    """The page, light or dark as the reader's system is; hovering a phrase shows the one it matches.
+    """The page, light or dark as the reader's system is. Pointing at a phrase highlights the phrase it
+    matches.
 
-    A `note` stands above the pairs.
+    A `note` is shown above the pairs.
     """
     most = max((len(one.joined) for one in explanations), default=0)
     hover = "\n".join(
@@ -43,7 +44,7 @@ def numbers(found: PairExplanation) -> dict[int, int]:
 
 
 def rows(found: PairExplanation) -> Iterator[_ROW]:
-    """Matched phrases two and two with their number, then what either text has left over."""
+    """Pairs of matching phrases with their number, then the phrases of either text without a match."""
     for number, (one, other) in enumerate(found.joined, start=1):
         yield number, one, other
     for phrase in found.a.unmatched:
@@ -53,26 +54,26 @@ def rows(found: PairExplanation) -> Iterator[_ROW]:
 
 
 def signed(number: float) -> str:
-    """A number with its sign; what rounds to nothing has none."""
+    """A number with its sign. A number that rounds to zero has none."""
     shown = f"{number:+.3f}"
     return "0.000" if float(shown) == 0 else shown
 
 
 def score_line(found: PairExplanation) -> str:
-    """The relation, its scale and where the answer comes from."""
+    """The relation, its scale and the source of the answer."""
     share = "" if found.share is None else f" (share {found.share:.2f})"
     return f"{found.relation.name}{share}, on {found.relation.scale}, from the {found.answered_by}"
 
 
 def by_line(found: PairExplanation) -> str:
-    """Who made phrases and links, and what `carries` counts."""
+    """Who or what made phrases and links, and what the contributions are parts of."""
     phrases, links = ("as given" if by == GIVEN else f"by {by}" for by in (found.phrases_by, found.links_by))
     made = f"phrases and links {links}" if phrases == links else f"phrases {phrases}, links {links}"
-    return f"{made}; carries counts {found.measure}"
+    return f"{made}; contributions to {found.measure}"
 
 
 def least_line(text: ExplainedText) -> str | None:
-    """What is said of the phrase that is matched least; None where it is to be quoted."""
+    """The sentence about the least matched phrase, or None if that phrase is to be quoted."""
     if text.stands_out is not None:
         return None
     return "no phrase stands out" if text.least_matched or text.unmatched else "every word is matched"
@@ -95,14 +96,14 @@ def _pair(found: PairExplanation) -> str:
         f'<article class="pair">\n<header><strong>{escape(shown)}</strong> '
         f"<span>{escape(score_line(found))}</span>{source}</header>\n{texts}\n"
         f'<table>\n<thead><tr><th class="n"></th><th>{SIDES[0]}</th><th>{SIDES[1]}</th><th>strength</th>'
-        f"<th>chance</th><th>first carries</th><th>second carries</th></tr></thead>\n<tbody>\n{table}\n"
-        f'</tbody>\n</table>\n<ul class="notes">{_least(found)}{notes}</ul>\n'
+        "<th>chance</th><th>contribution, first</th><th>contribution, second</th></tr></thead>\n"
+        f'<tbody>\n{table}\n</tbody>\n</table>\n<ul class="notes">{_least(found)}{notes}</ul>\n'
         f'<p class="by">{escape(by[:1].upper() + by[1:])}.</p>\n</article>'
     )
 
 
 def _text(text: ExplainedText, by: Mapping[int, int]) -> str:
-    """A text with its phrases as coloured blocks; what lies between them stays as it is."""
+    """A text with its phrases as coloured blocks. The text between them is unchanged."""
     odd = None
     if text.stands_out is not None:
         first, last = text.stands_out
@@ -117,7 +118,7 @@ def _text(text: ExplainedText, by: Mapping[int, int]) -> str:
 
 
 def _block(phrase: ExplainedPhrase, inner: str, number: int | None) -> str:
-    carried = "" if phrase.carries is None else f", carries {signed(phrase.carries)}"
+    carried = "" if phrase.carries is None else f", contribution {signed(phrase.carries)}"
     if number is None:
         return f'<span class="block alone" tabindex="0" title="no match{carried}">{inner}</span>'
     chance = "" if phrase.chance is None else f", chance {phrase.chance:.2f}"
@@ -129,7 +130,7 @@ def _block(phrase: ExplainedPhrase, inner: str, number: int | None) -> str:
 
 
 def _underlined(text: str, start: int, end: int, odd: tuple[int, int] | None) -> str:
-    """Characters of a text, escaped; those of the least matched phrase are underlined."""
+    """Characters of a text, escaped. Those of the least matched phrase are underlined."""
     low, high = odd or (0, 0)
     low, high = min(max(low, start), end), min(max(high, start), end)
     if low >= high:
@@ -148,8 +149,8 @@ def _row(row: _ROW, largest: float) -> str:
             chance = f'<td data-is="chance">{either.chance:.2f}</td>'
     return (
         f'<tr class="k{number or 0}"><th class="n">{number or "–"}</th>{_said(one)}{_said(other)}'
-        f"{strength}{chance}{_carried(one, 'first carries', largest)}"
-        f"{_carried(other, 'second carries', largest)}</tr>"
+        f"{strength}{chance}{_carried(one, 'contribution, first', largest)}"
+        f"{_carried(other, 'contribution, second', largest)}</tr>"
     )
 
 
@@ -187,7 +188,7 @@ def _least(found: PairExplanation) -> str:
 _LEGEND = """<footer>
 <p><span class="scale"><i></i></span> strength of a match, 0 to 1 &nbsp;
 <span class="block alone">phrase</span> no match &nbsp; <u>phrase</u> least matched</p>
-<p>Equal numbers belong together: point at a phrase, or step to it by the tab key, to see its other half.
-Chance: how likely people would link the two. Carries: what the score loses without the phrase;
-<b class="minus">less than zero</b> where the score would rise.</p>
+<p>Phrases with the same number match. Point at a phrase, or move to it with the tab key, to see its match.
+Chance: how likely people are to link the two phrases. Contribution: how much lower the score is without the
+phrase. It is <b class="minus">negative</b> if the score is higher without the phrase.</p>
 </footer>"""

@@ -1,6 +1,6 @@
-"""The model card: the README.md of a model folder, from what was measured and nothing else.
+"""The model card, README.md in a model folder. It contains only what was measured.
 
-Names, labels and descriptions come from files of other people: on the card they are text, never markup.
+Names, labels and descriptions come from other people's files. On the card they are text, never markup.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069
 
 @dataclass(frozen=True, slots=True)
 class CardParts:
-    """What a family says on the cards of its models.
+    """What a model family writes on the cards of its models.
 
-    `tag` is the hub's word for the task, `use` the lines on how it is asked, `loads` the sentence on what
-    else loads the folder, `row` what a training row is called.
+    `tag` is the hub's name of the task. `use` are the lines that show how to ask the model. `loads` is the
+    sentence on other libraries that load the folder. `row` is the noun for a training row.
     """
 
     tag: str
@@ -36,7 +36,7 @@ class CardParts:
 
 
 def model_card(name: str, document: Mapping[str, Any], parts: CardParts) -> str:
-    """What the model answers, how it is asked, what it learnt from, what else loads it."""
+    """The model card: what the model answers, how to use it, its training data, and what else loads it."""
     lines = [
         "---",
         "library_name: sentence-transformers",
@@ -58,32 +58,32 @@ def model_card(name: str, document: Mapping[str, Any], parts: CardParts) -> str:
 def relations_table(document: Mapping[str, Any]) -> list[str]:
     """The relations that a model answers, as a table."""
     return [
-        "Trained with Likewise. It answers:",
+        "This model was trained with Likewise. It answers these relations:",
         "",
-        "| relation | scale | answered by | description |",
+        "| relation | scale | source | description |",
         "|---|---|---|---|",
         *(_row(Relation.from_dict(entry), document["source"]) for entry in document["relations"]),
     ]
 
 
 def pair_example(name: str) -> list[str]:
-    """How pairs are scored in Python."""
+    """Python lines that score pairs."""
     return python_example(name, "load", 'score([("first text", "second text")])')
 
 
 def text_example(name: str, task: Relation) -> list[str]:
-    """How single texts are classified in Python."""
+    """Python lines that classify single texts."""
     return python_example(name, "load_classifier", f'classify(["a text"], task={_quoted(task.name)})')
 
 
 def python_example(name: str, load: str, ask: str) -> list[str]:
-    """Lines of Python that load a model and ask it."""
+    """Python lines that load a model and ask it."""
     loads = f"model = likewise.{load}({_quoted(name)})"
     return ["```python", "import likewise", loads, f"model.{ask}", "```"]
 
 
 def as_text(text: str) -> str:
-    """A text inside Markdown, a table cell among it, that reads as it is and is never markup."""
+    """A text inside Markdown, such as in a table cell, that reads as it is and is never markup."""
     return _MARKUP.sub(_escaped, _one_line(text))
 
 
@@ -93,7 +93,7 @@ def as_code(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """A text in one line; characters that no reader sees are spelt out."""
+    """A text in one line, with invisible characters spelt out."""
     return _UNSEEN.sub(_spelt, " ".join(text.splitlines()))
 
 
@@ -106,7 +106,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text between double quotes, as Python and the reader want it; no backtick can end its block."""
+    """A text between double quotes, for Python and for the reader. No backtick can end its block."""
     written = json.dumps(text, ensure_ascii=False).replace("`", "\\x60")
     return _UNSEEN.sub(_spelt, written)
 
@@ -117,9 +117,9 @@ def _row(relation: Relation, source: Mapping[str, str]) -> str:
 
 
 def _gains(document: Mapping[str, Any]) -> list[str]:
-    """What training brought, relation by relation."""
+    """The gains of training, relation by relation."""
     lines = [f"- {as_text(gain['sentence'])}" for gain in document.get("gains", [])]
-    title = "Before and after training, on the dev rows that also chose the step:"
+    title = "Results before and after training, on the dev set that also selected the step:"
     return [title, "", *lines, ""] if lines else []
 
 
@@ -137,7 +137,7 @@ def _stages(document: Mapping[str, Any], row: str) -> list[str]:
                 if best is not None
                 else ""
             )
-            + (", the last step kept" if best is not None and not selects else "")
+            + (", but the last step was kept" if best is not None and not selects else "")
         )
         lines += [f"  - {as_text(line)}" for line in stage.get("leakage", [])]
     return lines

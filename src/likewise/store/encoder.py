@@ -1,4 +1,4 @@
-"""The encoder's part of a model folder: a sentence-transformers folder, or layers after a function."""
+"""The encoder's part of a model folder: a sentence-transformers folder, or the layers after a function."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FUNCTION: Rules = {"name": word, "width": size, "prompt": or_null(text)}
 
 
 def save_encoder(encoder: SentenceTransformer, folder: Path) -> None:
-    """Write what SentenceTransformer loads; of a function, the layers after it, one folder each."""
+    """Write what SentenceTransformer loads. For a function, write the layers after it, one folder each."""
     from likewise.encoders.external import is_external
     from likewise.encoders.words import with_padding
 
@@ -39,7 +39,7 @@ def save_encoder(encoder: SentenceTransformer, folder: Path) -> None:
 
 
 def encoder_to_dict(encoder: SentenceTransformer) -> dict[str, Any]:
-    """What model.json says of an encoder: its padding rule, and which function it is if it is one."""
+    """The encoder's entries in model.json: its padding rule and, if it is a function, which one."""
     from likewise.encoders.external import is_external
     from likewise.encoders.words import padding_of
 
@@ -52,7 +52,7 @@ def encoder_to_dict(encoder: SentenceTransformer) -> dict[str, Any]:
 
 
 def with_saved_padding(encoder: SentenceTransformer, document: Mapping[str, Any]) -> SentenceTransformer:
-    """The encoder with the padding rule that it was trained with."""
+    """The encoder with the padding rule of its training."""
     from likewise.encoders.words import with_padding
 
     return with_padding(encoder, document.get("padding", "safe"))
@@ -61,21 +61,22 @@ def with_saved_padding(encoder: SentenceTransformer, document: Mapping[str, Any]
 def load_grown_encoder(
     where: Path, document: Mapping[str, Any], function: TextFunction | None
 ) -> SentenceTransformer:
-    """The function that a model was grown on, with the model's layers after it."""
+    """The function that a model was trained on, with the model's layers after it."""
     grown = document.get("encoder_function", {})
     check_keys(grown, _FUNCTION, where / DOCUMENT, inside="encoder_function")
     if function is None:
         raise ModelError(
-            f"{where} was grown on the vectors of {grown.get('name')!r}, which it does not hold; "
-            "give that function or .npz again: likewise.load(folder, encoder=function)"
+            f"{where} was trained on the vectors of {grown.get('name')!r}, which it does not hold. "
+            "Give the same function or .npz again: likewise.load(folder, encoder=function)"
         )
     from likewise.encoders.external import external_encoder
 
     base = external_encoder(function)
     if base.get_embedding_dimension() != grown.get("width"):
         raise ModelError(
-            f"{where} was grown on vectors of width {grown.get('width')}, "
-            f"this encoder's have {base.get_embedding_dimension()}"
+            f"{where} was trained on vectors of width {grown.get('width')}, but this encoder's "
+            f"vectors have width {base.get_embedding_dimension()}. Give the encoder that it was "
+            "trained on."
         )
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Dense
@@ -92,11 +93,11 @@ def load_grown_encoder(
 
 
 def _place(folder: Path) -> int:
-    """Which layer it is, by the number before its name."""
+    """The number of a layer, from the beginning of its name."""
     number = folder.name.partition("_")[0]
     return int(number) if number.isdecimal() else 0
 
 
 def plain(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Weights as safetensors writes them."""
+    """Weights in the form that safetensors writes."""
     return {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}

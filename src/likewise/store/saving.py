@@ -1,4 +1,4 @@
-"""Saving: a model of any family becomes a folder, written aside and renamed."""
+"""Saving: write a model of any family to a folder that is either complete or absent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def save_model(
     about: Mapping[str, Any],
     overwrite: bool = False,
 ) -> Path:
-    """Write a model folder that is whole or not there; `about` goes into model.json and the card.
+    """Write a model folder that is either complete or absent. `about` goes into model.json and the card.
 
     The model's class names its family, which writes the files.
     """
@@ -36,7 +36,10 @@ def save_model(
     check_model_folder(target, overwrite=overwrite)
     entry = find_family(str(model.family))
     if entry is None:
-        raise UsageError(f"{type(model).__name__} has no family that could write it (likewise.registry)")
+        raise UsageError(
+            f"{type(model).__name__} belongs to no registered family that could write "
+            "it. Register one in likewise.registry."
+        )
     family = resolve_class(entry.family)()
 
     def may_go(old: Path) -> bool:

@@ -1,4 +1,6 @@
-"""Sentences and their translations in: tables, Moses pairs, Tatoeba exports, corpora; languages checked."""
+"""Read sentences and their translations: tables, Moses pairs, Tatoeba exports and corpora, with a language
+check.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""check_parallel: what a check says of a parallel corpus, in the report that rated pairs get too."""
+"""Check a parallel corpus, with the same form of report as for rated pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS = {EMPTY: "empty side", IDENTICAL: "same text on both sides", REPEATED: "
 def check_parallel(
     report: CheckReport, corpus: Corpus, split: Split, *, data_dir: str | Path | None, max_chars: int
 ) -> CheckReport:
-    """Compare a split with the catalogue, and report the pairs that reading drops and what it warns of."""
+    """Compare a split with the catalogue, and report the pairs that reading drops and its warnings."""
     try:
         path = find_file(corpus, split, data_dir)
         report.name = shown_name(split, path)

@@ -1,7 +1,8 @@
-"""Whether texts look like the language they are said to be in: by script, then by letters and frequent words.
+"""Check whether texts look like their declared language: by script, then by letters and frequent words.
 
-Cheap on purpose: a sample of lines, no model. It speaks up only where the evidence is strong, so silence says
-little about closely related languages (Danish and Norwegian) and nothing about those without a profile.
+The check is cheap on purpose: it reads a sample of lines and uses no model. It reports only strong evidence.
+No report therefore says little about closely related languages (Danish and Norwegian), and nothing about
+languages without a profile.
 """
 
 from __future__ import annotations
@@ -35,37 +36,46 @@ _MIXED = ("Jpan", "Kore")
 
 
 class LanguageProfile(NamedTuple):
-    """What tells a language from others in its script: its letters beyond a to z, its most frequent words."""
+    """What distinguishes a language from others in its script: its letters beyond a to z, and its most
+    frequent words.
+    """
 
     letters: frozenset[str]
     words: frozenset[str]
 
 
 def find_mismatch(texts: Sequence[str], language: Language, *, source: str) -> Problem | None:
-    """The problem of texts that are hardly in the language they are said to be in, or None."""
+    """The problem of texts that are clearly not in their declared language, or None."""
     sample = [unicodedata.normalize("NFC", text[:_CHARS]) for text in _spread(texts)]
     scripts = Counter(filter(None, map(_line_script, sample)))
     seen = scripts.total()
     if seen < _FEWEST_LINES or not language.scripts:
         return None
     if 2 * sum(scripts[script] for script in language.scripts) < seen:
-        found = f"{_shown(language)}, but {_script_shares(scripts)}, expected {_names(language.scripts)}"
+        found = (
+            f"the declared language is {_shown(language)}, but {_script_shares(scripts)}; "
+            f"{_names(language.scripts)} is expected"
+        )
         return Problem(source, found, _REMEDY)
     main = max(language.scripts, key=lambda script: scripts[script])
     rival = _find_rival(sample, language, main)
     if rival is None:
         return None
     other = f"{rival!r} ({language_table()['languages'][rival].split(' ', 2)[2]})"
-    return Problem(source, f"{_shown(language)}, but its words and letters are those of {other}", _REMEDY)
+    return Problem(
+        source,
+        f"the declared language is {_shown(language)}, but its words and letters are those of {other}",
+        _REMEDY,
+    )
 
 
 def _spread(texts: Sequence[str]) -> Iterable[str]:
-    """Texts from all over the file: it may begin with another kind than it goes on with."""
+    """Texts from all parts of the file, because its beginning may differ from the rest."""
     return texts[:: -(-len(texts) // SAMPLE) or 1]
 
 
 def _line_script(text: str) -> str:
-    """The script that most letters of a text are in, "" if it has none."""
+    """The script of most letters of a text, or "" if it has no letters."""
     scripts = Counter(script for char in text if char.isalpha() and (script := _letter_script(char)))
     for mixed in _MIXED:
         if scripts[mixed]:
@@ -85,7 +95,7 @@ def _scripts_by_word() -> Mapping[str, str]:
 
 
 def _find_rival(sample: Sequence[str], language: Language, script: str) -> str | None:
-    """Another language of the same script that the sample looks much more like, or None."""
+    """Another language of the same script that the sample resembles much more, or None."""
     profiles = _profiles(script)
     words = Counter(word for text in sample for word in _WORD.findall(text.lower()))
     if words.total() < _FEWEST_WORDS:
@@ -101,9 +111,10 @@ def _find_rival(sample: Sequence[str], language: Language, script: str) -> str |
 
 
 def _score(words: Counter[str], code: str, profiles: Mapping[str, LanguageProfile]) -> float:
-    """The share of words from a language's list, less the share with letters that the language lacks.
+    """The share of words from a language's list, minus the share of words with letters that the language
+    lacks.
 
-    A word on several lists counts for each by its part: "de" says little, "het" says Dutch.
+    A word on several lists counts for each language in part: "de" says little, "het" indicates Dutch.
     """
     letters, frequent = profiles[code]
     known = sum(
@@ -131,7 +142,7 @@ def _profiles(script: str) -> Mapping[str, LanguageProfile]:
 
 
 def _shown(language: Language) -> str:
-    return f"declared {language.code!r} ({language.name})"
+    return f"{language.code!r} ({language.name})"
 
 
 def _names(scripts: Iterable[str]) -> str:
@@ -140,4 +151,4 @@ def _names(scripts: Iterable[str]) -> str:
 
 def _script_shares(scripts: Counter[str]) -> str:
     most, count = scripts.most_common(1)[0]
-    return f"{count / scripts.total():.0%} of the lines looked at are in {_names([most])}"
+    return f"{count / scripts.total():.0%} of the checked lines are in {_names([most])}"

@@ -1,4 +1,4 @@
-"""Language codes: ISO 639-1 and 639-3, with script and region, under one spelling (languages.toml)."""
+"""Language codes: ISO 639-1 and 639-3, with script and region, in one spelling (languages.toml)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LONGEST_SHOWN = 40
 class Language:
     """One language under the code that Likewise uses: "de", "arz", "zh-tw".
 
-    `base` is the code without script and region. `scripts` are those it is usually written in, the most usual
-    first (ISO 15924); none where nothing is known.
+    `base` is the code without script and region. `scripts` are the scripts in which it is usually written,
+    the most usual one first (ISO 15924). It is empty if nothing is known.
     """
 
     code: str
@@ -36,7 +36,7 @@ class Language:
 
 
 def find_language(code: str, *, source: str = "language") -> Language:
-    """The language of a code; an unknown one is an error that names `source` and the nearest known code."""
+    """The language of a code. For an unknown code, the error names `source` and the nearest known code."""
     language = look_up(code)
     if language is None:
         raise DataError([_unknown(code, source)])
@@ -44,9 +44,10 @@ def find_language(code: str, *, source: str = "language") -> Language:
 
 
 def look_up(code: str) -> Language | None:
-    """The language of an ISO 639-1 or 639-3 code, with script or region if it has them ("zho_Hant", "pt-BR").
+    """The language of an ISO 639-1 or 639-3 code, with script or region if the code has them ("zho_Hant",
+    "pt-BR").
 
-    The two-letter code is used where there is one; the usual script is left out ("eng_Latn" is "en").
+    The two-letter code is used if there is one, and the usual script is left out ("eng_Latn" becomes "en").
     """
     parts = _TAG.fullmatch(code.strip().lower().replace("_", "-"))
     known = _find_base(parts[1]) if parts else None
@@ -90,7 +91,7 @@ def _find_base(code: str) -> Language | None:
 
 @cache
 def _languages() -> Mapping[str, Language]:
-    """Every known code, the three-letter ones and the older ones too, with its language."""
+    """Every known code with its language, including three-letter codes and older codes."""
     table = language_table()
     found = {}
     for code, entry in table["languages"].items():
@@ -104,13 +105,18 @@ def _languages() -> Mapping[str, Language]:
 
 def _unknown(code: str, source: str) -> Problem:
     nearest = _nearest(re.split("[-_]", code.strip().lower())[0])
-    found = f"unknown language code {code[:_LONGEST_SHOWN]!r} (nearest: {nearest.code!r}, {nearest.name})"
-    remedy = "write an ISO 639 code such as en, deu or pt-br; qaa to qtz are free for a language not listed"
+    found = (
+        f"the language code {code[:_LONGEST_SHOWN]!r} is unknown (nearest: {nearest.code!r}, {nearest.name})"
+    )
+    remedy = (
+        "write an ISO 639 code such as en, deu or pt-br; the codes qaa to qtz are free for "
+        "languages not listed"
+    )
     return Problem(source, found, remedy)
 
 
 def _nearest(code: str) -> Language:
-    """The language most likely meant by an unknown code: a hint, never taken."""
+    """The language most likely meant by an unknown code. It is only a hint and never used instead."""
     languages, table = _languages(), language_table()
     if code in table["hints"]:
         return languages[table["hints"][code]]

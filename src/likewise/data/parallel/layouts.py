@@ -1,6 +1,6 @@
-"""How parallel text lies in files, and which two columns or files hold which languages.
+"""Layouts of parallel text in files, and which two columns or files hold which languages.
 
-table           a header names the columns: csv, tsv, jsonl, parquet, or anything else `open_table` takes
+table           a header names the columns: csv, tsv, jsonl, parquet, or any other source of `open_table`
 headerless      tab separated without a header: columns are numbers, counted from 1
 moses           two files side by side: x.en and x.de, or their prefix x
 tatoeba         Tatoeba's export of one pair of languages
@@ -31,16 +31,19 @@ Couple = tuple[Language, Language]
 _TEXT_ENDINGS = frozenset({".tsv", ".tab", ".txt", ".csv"})
 # Column names that are language codes too, but mostly number the rows.
 _ROW_NUMBERS = frozenset({"id", "no"})
-_NAME_LANGUAGES = 'name them: languages = ["en", "de"]'
+_NAME_LANGUAGES = 'name the languages: languages = ["en", "de"]'
 _NAME_BOTH = (
-    'name them: languages = ["en", "de"], and columns = ["NAME", "NAME"] if they are called otherwise'
+    'name the languages: languages = ["en", "de"]; if the columns have other names, add '
+    'columns = ["NAME", "NAME"]'
 )
-_NAME_COLUMNS = 'name them: columns = ["en", "de"], or by number where there is no header: columns = [1, 2]'
+_NAME_COLUMNS = (
+    'name the columns: columns = ["en", "de"], or by number if there is no header: columns = [1, 2]'
+)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedParallel:
-    """Parallel text about to be read; messages call each side by its entry in `files` and `sides`."""
+    """Parallel text that is about to be read. Messages name each side by its entry in `files` and `sides`."""
 
     name: str
     languages: Couple
@@ -50,7 +53,7 @@ class OpenedParallel:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """What to call each side: its file, with its column where both stand in one."""
+        """The name of each side: its file, with its column if both sides are in one file."""
         if self.files[0] != self.files[1]:
             return self.files
         return tuple(f"{file}, {side}" for file, side in zip(self.files, self.sides, strict=True))
@@ -64,12 +67,14 @@ def open_layout(
     layout: Layout = "auto",
     name: str | None = None,
 ) -> OpenedParallel:
-    """Open parallel text in a layout, or in the one that the source's form and names tell."""
+    """Open parallel text in the given layout, or in the layout that the source's form and names show."""
     if layout not in get_args(Layout):
-        raise UsageError(f"no layout is named {layout!r}; choose one of {', '.join(get_args(Layout))}")
+        raise UsageError(f"there is no layout {layout!r}. Choose one of {', '.join(get_args(Layout))}.")
     for option, given in (("languages", languages), ("columns", columns)):
         if given is not None and (isinstance(given, str) or len(given) != 2):
-            raise UsageError(f"{option} = {given!r}, expected two; one for each side of a pair")
+            raise UsageError(
+                f"{option} is {given!r}, but it must hold two entries, one for each side of a pair."
+            )
     paths = _to_paths(source)
     if layout == "auto":
         layout = _find_layout(paths, languages, columns)
@@ -80,12 +85,12 @@ def open_layout(
     if layout == "tatoeba-export":
         return _open_export(_export_files(paths), languages, name)
     if len(paths) != 1:
-        raise UsageError(f"layout {layout!r} is one file; pass its path")
+        raise UsageError(f"layout {layout!r} needs one file. Pass its path.")
     return _open_fields(paths[0], languages, columns, name, tatoeba=layout == "tatoeba")
 
 
 def _to_paths(source: object) -> list[Path]:
-    """The source as paths; none if it is something else, such as a frame or standard input."""
+    """The source as paths, or an empty list if it is something else, such as a frame or standard input."""
     if isinstance(source, str | Path):
         return [] if str(source) == "-" else [Path(source)]
     if isinstance(source, list | tuple) and all(isinstance(part, str | Path) for part in source):
@@ -110,7 +115,7 @@ def _find_layout(paths: Sequence[Path], languages: Sequence[str] | None, columns
 
 def _to_languages(languages: Sequence[str] | None, source: str) -> Couple:
     if languages is None:
-        raise DataError([Problem(source, "nothing in it tells its two languages", _NAME_LANGUAGES)])
+        raise DataError([Problem(source, "the two languages are unknown", _NAME_LANGUAGES)])
     return find_language(languages[0], source=source), find_language(languages[1], source=source)
 
 
@@ -134,7 +139,7 @@ def _moses_files(paths: Sequence[Path], languages: Sequence[str] | None) -> tupl
     if len(paths) == 2:
         return paths[0], paths[1]
     if len(paths) != 1:
-        raise UsageError("layout 'moses' is two files; pass (x.en, x.de), or x and the languages")
+        raise UsageError("layout 'moses' needs two files. Pass (x.en, x.de), or x and the languages.")
     prefix = paths[0]
     couple = _to_languages(languages, str(prefix))
     absent = [prefix.with_name(f"{prefix.name}.{language.code}") for language in couple]
@@ -156,18 +161,20 @@ def _export_files(paths: Sequence[Path]) -> Sequence[Path]:
     if len(paths) == 1 and paths[0].is_dir():
         return [find_stored(paths[0] / file) or paths[0] / file for file in (SENTENCES, LINKS)]
     if len(paths) < 2:
-        raise UsageError(f"layout 'tatoeba-export' is a folder, or ({SENTENCES}, {LINKS}); pass one of these")
+        raise UsageError(
+            f"layout 'tatoeba-export' needs a folder, or ({SENTENCES}, {LINKS}). Pass one of these."
+        )
     return paths
 
 
 def _open_fields(
     path: Path, languages: Sequence[str] | None, columns: Columns | None, name: str | None, *, tatoeba: bool
 ) -> OpenedParallel:
-    """Columns by number: the ones named, or those of Tatoeba's pairs, or the first two."""
+    """Columns by number: the ones that were named, or Tatoeba's columns, or the first two."""
     first, second = columns or ((2, 4) if tatoeba else (1, 2))
     if not isinstance(first, int) or not isinstance(second, int) or min(first, second) < 1 or first == second:
-        found = f"columns = {[first, second]!r}, but {path.name} has no header"
-        raise UsageError(f"{found}; give two numbers, counted from 1")
+        found = f"columns is {[first, second]!r}, but {path.name} has no header"
+        raise UsageError(f"{found}. Give two different numbers, counted from 1.")
     shown = name or path.name
     couple = _to_languages(languages, shown)
     pairs = field_pairs(path, (first, second), name=shown, titles=PAIR_FIELDS if tatoeba else ())
@@ -214,7 +221,7 @@ def _columns_of(table: Table, couple: Couple) -> tuple[str, str]:
         return find_text_columns(table.columns, source=table.name)
     except DataError:
         wanted = " and ".join(repr(language.code) for language in couple)
-        found = f"no two columns are known to hold {wanted}; columns: {listed(table.columns)}"
+        found = f"no two columns have known names for {wanted}. The columns are {listed(table.columns)}"
         raise DataError([Problem(table.name, found, _NAME_COLUMNS)]) from None
 
 
@@ -231,16 +238,19 @@ def _language_columns(table: Table) -> tuple[str, str]:
         named = [column for column in named if column.lower() not in _ROW_NUMBERS]
     if len(named) == 2:
         return named[0], named[1]
-    found = f"{len(named)} columns are named after a language, expected 2; columns: {listed(table.columns)}"
+    found = (
+        f"{len(named)} columns are named after a language, but two are expected. The columns "
+        f"are {listed(table.columns)}"
+    )
     raise DataError([Problem(table.name, found, _NAME_BOTH)])
 
 
 def _by_language(table: Table) -> Mapping[str, Language]:
-    """The columns that are named after a language, with it."""
+    """The columns that are named after a language, with that language."""
     named = {column: look_up(_without_number(column)) for column in table.columns}
     return {column: language for column, language in named.items() if language is not None}
 
 
 def _without_number(column: str) -> str:
-    """The language in a column's name; two of one language are en1 and en2."""
+    """The language in a column's name. Two columns of one language are en1 and en2."""
     return column.rstrip("12")

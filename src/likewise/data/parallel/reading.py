@@ -1,4 +1,4 @@
-"""read_parallel: sentences and their translations, cleaned, with a report of what was left out and why."""
+"""Read sentences and their translations, cleaned, with a report of what was left out and why."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ REPEATED = "a pair that stands further up"
 
 @dataclass(slots=True)
 class ReadReport:
-    """What became of the rows of one source: how many were dropped, why, the first of each, and warnings.
+    """What happened to the rows of one source: how many were dropped, why, the first of each, and warnings.
 
-    `noun` is what it counts, where one row of a file makes several.
+    `noun` is what the report counts, for sources in which one row of a file makes several pairs.
     """
 
     name: str
@@ -52,18 +52,18 @@ class ReadReport:
 
     @property
     def drops(self) -> dict[str, Problem]:
-        """Each reason for which rows were dropped, with how many and the first of them in words."""
+        """Each reason for dropping rows, with a sentence that gives the number of rows and the first one."""
         return {
             reason: Problem(
                 self.first[reason],
-                f"{reason}: {count:,} of {self.rows:,} {self.noun} dropped, this the first",
+                f"{count:,} of {self.rows:,} {self.noun} were dropped ({reason}). This is the first one.",
             )
             for reason, count in self.dropped.items()
         }
 
     @property
     def notes(self) -> list[Problem]:
-        """All that a person should be told, in words: what was dropped, then the warnings."""
+        """All messages for the user: what was dropped, then the warnings."""
         return [*self.drops.values(), *self.warnings]
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class ReadReport:
 
 @dataclass(frozen=True, slots=True)
 class ParallelText:
-    """Sentences and their translations: `a[i]` in `language_a` means what `b[i]` means in `language_b`."""
+    """Sentences and their translations: `a[i]` in `language_a` means the same as `b[i]` in `language_b`."""
 
     name: str
     language_a: str
@@ -96,12 +96,12 @@ class ParallelText:
         return zip(self.a, self.b, strict=True)
 
     def without(self, keys: Set[str]) -> ParallelText:
-        """The pairs of which neither side is among these texts, by their overlap keys."""
+        """The pairs of which neither side has a key (`data.keys`) among these texts."""
         rows = [row for row, pair in enumerate(self) if not any_among(pair, keys)]
         return replace(self, a=[self.a[row] for row in rows], b=[self.b[row] for row in rows])
 
     def sample(self, count: int, seed: int) -> ParallelText:
-        """At most `count` pairs, a sample by the seed, in the order they stand."""
+        """A sample of at most `count` pairs, drawn by the seed, in their original order."""
         if len(self) <= count:
             return self
         rows = sorted(random.Random(seed).sample(range(len(self)), count))
@@ -123,15 +123,16 @@ def read_parallel(
     """Read parallel text in any of the layouts of `likewise.data.parallel.layouts`, or by its name.
 
     `source` is a file, the two files or the prefix of Moses pairs, the folder or (sentences, links) of
-    Tatoeba's export, anything that `open_table` takes, or a parallel corpus such as "tatoeba/en-de_train",
-    whose file is looked for in `data_dir` or LIKEWISE_DATA and must have its number of rows. `languages` are
-    those of the two sides, in the order wanted; without them they are taken from column names (en, de) or
-    from the endings of Moses files. `columns` names two columns, or numbers them from 1 in a file without a
-    header.
+    Tatoeba's export, any source of `open_table`, or a parallel corpus such as "tatoeba/en-de_train". The file
+    of a corpus is looked for in `data_dir` or LIKEWISE_DATA and must have its number of rows.
 
-    Texts are stripped of white space around them. Rows with an empty side, with the same text on both sides
-    and repeated pairs are dropped and counted in the report, which also warns of a side that does not look
-    like its language. Anything else that is wrong is an error with file and line.
+    `languages` are the languages of the two sides, in the wanted order. Without them they are taken from
+    column names (en, de) or from the endings of Moses files. `columns` names two columns, or numbers them
+    from 1 in a file without a header.
+
+    White space around texts is removed. Rows with an empty side, rows with the same text on both sides and
+    repeated pairs are dropped and counted in the report. The report also warns of a side that does not look
+    like its language. Any other problem is an error with file and line.
     """
     named = _find_named(source, languages)
     if named is not None:
@@ -156,7 +157,7 @@ def read_parallel(
 
 
 def _find_named(source: object, languages: Sequence[str] | None) -> tuple[Corpus, Split] | None:
-    """The parallel corpus and split that a source names; None if it is something else."""
+    """The parallel corpus and split that a source names, or None if it is something else."""
     if not isinstance(source, str) or (languages is not None and _is_prefix(Path(source))):
         return None
     named = find_named_corpus(source)
@@ -166,7 +167,9 @@ def _find_named(source: object, languages: Sequence[str] | None) -> tuple[Corpus
 
 
 def _is_prefix(path: Path) -> bool:
-    """Whether Moses files may begin so: like any file that is there, they win over a corpus."""
+    """Whether the path is a prefix of Moses files. Existing files take precedence over a corpus of the
+    same name.
+    """
     return path.parent.is_dir() and any(
         file.name.startswith(f"{path.name}.") for file in path.parent.iterdir()
     )
@@ -181,7 +184,7 @@ def _read_pairs(
     keep_identical: bool,
     max_chars: int,
 ) -> array[int]:
-    """Fill the two lists with the pairs that are kept; returns the line of each."""
+    """Fill the two lists with the pairs that are kept, and return the line of each."""
     (file_a, file_b), (side_a, side_b) = opened.files, opened.sides
     lines = array("q")
     with closing(opened.pairs) as pairs:
@@ -201,7 +204,9 @@ def _read_pairs(
 
 
 def _clean(cell: object, side: str, file: str, line: int, max_chars: int) -> str:
-    """The text in a cell without white space around it, "" if it is empty; raises on what is no text."""
+    """The text in a cell without white space around it, or "" if it is empty. Anything but a text is an
+    error.
+    """
     # Almost every text passes here; half a surrogate pair, which is no character, does not print.
     if isinstance(cell, str) and len(cell) <= max_chars and cell.isprintable():
         return cell.strip()
@@ -214,7 +219,7 @@ def _clean(cell: object, side: str, file: str, line: int, max_chars: int) -> str
 
 
 def _drop_repeated(a: list[str], b: list[str], lines: array[int], file: str, report: ReadReport) -> None:
-    """Keep the first of equal pairs, in place; 8-byte hashes stand for them, as in `repeats`."""
+    """Keep the first of equal pairs, in place. As in `repeats`, 8-byte hashes stand for them."""
     import numpy as np
 
     hashes = np.fromiter(map(hash, zip(a, b, strict=True)), dtype=np.int64, count=len(a))
@@ -231,7 +236,9 @@ def _drop_repeated(a: list[str], b: list[str], lines: array[int], file: str, rep
 def _nothing_left(report: ReadReport) -> Problem:
     if not report.rows:
         return Problem(
-            report.name, "holds no pairs, expected sentences and their translations", "check the file"
+            report.name,
+            "this holds no pairs, but sentences and their translations are expected",
+            "check the file",
         )
     reasons = ", ".join(f"{count:,} with {reason}" for reason, count in report.dropped.items())
     found = f"no pair is left of {report.rows:,} rows: {reasons}"

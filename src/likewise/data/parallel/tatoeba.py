@@ -4,7 +4,7 @@
     sentences.csv                           id, language (ISO 639-3), text; sentences_detailed.csv has more
     links.csv                               id, id
 
-All are tab separated without a header, whatever their ending says.
+All files are tab separated without a header, whatever their ending says.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _SHOWN = 10
 
 
 def is_pair_export(path: Path) -> bool:
-    """Whether a file's first line has the form of the export of one pair."""
+    """Whether a file's first line has the form of an export of one language pair."""
     with open_lines(path) as lines:
         fields = split_fields(next(lines, ""), len(PAIR_FIELDS))
     return len(fields) == len(PAIR_FIELDS) and _to_id(fields[0]) is not None and _to_id(fields[2]) is not None
 
 
 def linked_pairs(sentences: Sequence[Path], links: Path, languages: tuple[Language, Language]) -> RawPairs:
-    """Each linked pair of two languages once, though most links are listed in both directions.
+    """Each linked pair of two languages once, although most links are listed in both directions.
 
     The sentences of both languages are held in memory until the links are read.
     """
@@ -56,7 +56,7 @@ def linked_pairs(sentences: Sequence[Path], links: Path, languages: tuple[Langua
 def _read_sentences(
     paths: Sequence[Path], languages: tuple[Language, Language]
 ) -> tuple[dict[int, str], dict[int, str]]:
-    """The sentences of two languages by id; the same mapping twice if it is one language."""
+    """The sentences of two languages by id. For one language, the same mapping is returned twice."""
     texts: dict[str, dict[int, str]] = {language.base: {} for language in languages}
     places: dict[str, dict[int, str] | None] = {}
     for path in paths:
@@ -83,8 +83,11 @@ def _read_sentences(
 
 def _no_sentence(shown: str, language: Language, seen: Mapping[str, object]) -> Problem:
     here = ", ".join(sorted(seen)[:_SHOWN]) + (" …" if len(seen) > _SHOWN else "")
-    found = f"no sentence in {language.code!r} ({language.name}); languages there: {here or 'none'}"
-    return Problem(shown, found, "choose languages that are there, or export them too")
+    found = (
+        f"there is no sentence in {language.code!r} ({language.name}). The languages in the "
+        f"file are {here or 'unknown'}"
+    )
+    return Problem(shown, found, "choose languages that are in the file, or export them too")
 
 
 def _read_link(line: str, lines: Lines) -> tuple[int, int]:
@@ -96,8 +99,8 @@ def _read_link(line: str, lines: Lines) -> tuple[int, int]:
 
 
 def _no_row(line: str, lines: Lines, expected: str, file: str) -> Problem:
-    found = f"found {line.strip()[:40]!r}, expected {expected} with tabs between"
-    return Problem(lines.source, found, f"give Tatoeba's {file} as it was exported")
+    found = f"found {line.strip()[:40]!r}, but {expected} with tabs between them are expected"
+    return Problem(lines.source, found, f"use Tatoeba's {file} as it was exported")
 
 
 def _to_id(text: str) -> int | None:

@@ -1,4 +1,4 @@
-"""How well meaning survives a change of language: translated pairs, retrieval, probes, spread."""
+"""How well meaning survives a change of language: translated pairs, retrieval, probes and spread."""
 
 from __future__ import annotations
 

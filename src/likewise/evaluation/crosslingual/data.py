@@ -25,9 +25,10 @@ RETRIEVAL_FOLDER = "tatoeba_laser"
 
 @dataclass(frozen=True, slots=True)
 class CrosslingualData:
-    """What is measured: records per language pair (all of the same rows), parallel texts, probe sentences.
+    """The data that is measured: records per language pair (all of the same rows), parallel texts, probe
+    sentences.
 
-    `probe` holds the same sentences in each language; the three names say in the protocol what the data is.
+    `probe` holds the same sentences in each language. The three names describe the data in the protocol.
     """
 
     pairs: Mapping[str, Sequence[Record]]
@@ -39,7 +40,7 @@ class CrosslingualData:
     notes: tuple[str, ...] = ()
 
     def texts(self) -> Iterable[str]:
-        """Every text there is, repeats included."""
+        """All texts, including repeats."""
         for records in self.pairs.values():
             for record in records:
                 yield from record.texts
@@ -50,19 +51,20 @@ class CrosslingualData:
             yield from column
 
     def protocol(self) -> Iterable[str]:
-        """What the numbers mean, a line for each part that is there."""
+        """What the numbers mean, one line for each part that is measured."""
         yield (
-            f"protocol: pearson ×100 and spearman ×100 of the cosine, {self.pairs_name}; "
-            f"averages: plain means, intervals from {SAMPLES:,} resamples of the rows, the same in all pairs"
+            f"protocol: pearson ×100 and spearman ×100 of the cosine, {self.pairs_name}; averages "
+            f"are plain means, with intervals from {SAMPLES:,} resamples of the rows, the same in "
+            "all pairs"
         )
         if self.parallel:
             yield f"retrieval: nearest neighbour by cosine, per cent, {self.parallel_name}"
         if self.probe:
             sentences = len(next(iter(self.probe.values())))
             yield (
-                f"language probe: logistic regression, {self.probe_name}, {sentences:,} sentences in each of "
-                f"{len(self.probe)} languages, learned on half of them and asked about the others, per cent; "
-                "nearest: the language of the nearest vector"
+                f"language probe: logistic regression, {self.probe_name}, {sentences:,} sentences "
+                f"in each of {len(self.probe)} languages, trained on half of them and tested on the "
+                "others, per cent; nearest: the language of the nearest vector"
             )
 
 
@@ -72,9 +74,11 @@ def load_crosslingual(
     *,
     data_dir: Path | str | None = None,
 ) -> CrosslingualData:
-    """Translated STS-B test for the pairs, its dev sentences for the probe, Tatoeba for retrieval."""
+    """Translated STS-B test for the pairs, its dev sentences for the probe, and Tatoeba for retrieval."""
     if not pairs or len(set(pairs)) != len(pairs):
-        raise UsageError(f"one or more different language pairs are needed, found {list(pairs)}")
+        raise UsageError(
+            f"found the language pairs {list(pairs)}, but one or more different ones are needed."
+        )
     records = {name: load_corpus(CORPUS, _split(name, "test"), data_dir=data_dir) for name in pairs}
     languages = list(dict.fromkeys(code for name in pairs for code in split_pair(name)))
     probe: dict[str, list[str]] = {}
@@ -102,7 +106,7 @@ def _split(pair: str, part: str) -> str:
 def _retrieval_files(
     languages: Sequence[str] | None, data_dir: Path | str | None
 ) -> tuple[list[Path], tuple[str, ...]]:
-    """The retrieval files of the languages, and a note where there are none to be found."""
+    """The retrieval files of the languages, and a note if none are found."""
     if languages is not None and not languages:
         return [], ()
     roots = [Path(root) for root in (data_dir, os.environ.get(DATA_VARIABLE)) if root]
@@ -111,12 +115,18 @@ def _retrieval_files(
         for path in sorted((root / RETRIEVAL_FOLDER).glob("*-eng.tsv*")):
             found.setdefault(find_language(path.name.split("-")[0], source=str(path)).code, path)
     if languages is None:
-        note = f"no retrieval: {RETRIEVAL_FOLDER} is not in {', '.join(map(str, roots)) or 'any folder'}"
+        note = (
+            f"retrieval was not measured: {RETRIEVAL_FOLDER} is not in "
+            f"{', '.join(map(str, roots)) or 'any folder'}"
+        )
         return [found[code] for code in sorted(found)], () if found else (note,)
     wanted = list(dict.fromkeys(find_language(code, source="retrieval language").code for code in languages))
     absent = [code for code in wanted if code not in found]
     if absent:
-        message = f"no parallel text for {', '.join(absent)}; there is: {', '.join(sorted(found)) or 'none'}"
-        remedy = f"name the folder that holds it by --data-dir DIR or {DATA_VARIABLE}"
+        message = (
+            f"there is no parallel text for {', '.join(absent)}. Available are: "
+            f"{', '.join(sorted(found)) or 'none'}"
+        )
+        remedy = f"name the folder that holds it with --data-dir DIR or {DATA_VARIABLE}"
         raise DataError([Problem(RETRIEVAL_FOLDER, message, remedy)])
     return [found[code] for code in wanted], ()

@@ -1,7 +1,8 @@
-"""Language pairs: how cosines follow the ratings of translated pairs, beside the raw encoder.
+"""Language pairs: how well cosines follow the ratings of translated pairs, compared with the raw encoder.
 
-Sentence 1 stands in one language and sentence 2 in another, of the same rows for every pair of languages. A
-pair is **held out** if no rated pair of its two languages was trained on, a language if no stage saw it.
+Sentence 1 is in one language and sentence 2 in another; the rows are the same for every pair of languages. A
+pair is **held out** if no rated pair of its two languages was trained on. A language is held out if no stage
+saw it.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ _EXACT = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class TrainedLanguages:
-    """What a model was trained on: rated language pairs in any order, languages of any stage; empty: unknown.
+    """The languages of a model's training: rated language pairs in any order, and languages of any stage.
 
-    Codes are compared without script and region: Brazilian Portuguese counts as Portuguese.
+    Empty means unknown. Codes are compared without script and region, so Brazilian Portuguese counts as
+    Portuguese.
     """
 
     pairs: frozenset[frozenset[str]] = frozenset()
@@ -44,17 +46,19 @@ class TrainedLanguages:
 
     @classmethod
     def read(cls, pairs: Iterable[str] = (), languages: Iterable[str] = ()) -> TrainedLanguages:
-        """From names such as "en-de" and codes such as "de" or "deu"; languages of rated pairs are seen."""
+        """Read names such as "en-de" and codes such as "de" or "deu". The languages of rated pairs count
+        as seen.
+        """
         rated = frozenset(frozenset(split_pair(name)) for name in pairs)
         seen = frozenset(find_language(code).base for code in languages)
         return cls(rated, seen.union(*rated) if seen else seen)
 
     def lacks_pair(self, name: str) -> bool | None:
-        """Whether a language pair is held out; None where the trained pairs are unknown."""
+        """Whether a language pair is held out, or None if the trained pairs are unknown."""
         return frozenset(split_pair(name)) not in self.pairs if self.pairs else None
 
     def lacks_language(self, *codes: str) -> bool | None:
-        """Whether any of the languages is held out; None where the seen languages are unknown."""
+        """Whether any of the languages is held out, or None if the seen languages are unknown."""
         return not {find_language(code).base for code in codes} <= self.languages if self.languages else None
 
 
@@ -62,14 +66,14 @@ def split_pair(name: str) -> tuple[str, str]:
     """The two languages of a name such as "en-de", under the codes that Likewise uses."""
     codes = name.split("-")
     if len(codes) != 2:
-        raise UsageError(f"language pair {name!r}: expected two codes such as en-de")
+        raise UsageError(f"language pair {name!r}: two codes are expected, such as en-de.")
     first, second = (find_language(code, source=f"language pair {name!r}").base for code in codes)
     return first, second
 
 
 @dataclass(frozen=True, slots=True)
 class PairScores:
-    """Gold (N,) and, per view, the cosines P×N of P language pairs that share their N rows."""
+    """Ratings (N,) and, per view, the cosines P×N of P language pairs that share their N rows."""
 
     names: tuple[str, ...]
     gold: Array
@@ -84,7 +88,9 @@ class PairScores:
 
 @dataclass(frozen=True, slots=True)
 class PairResult:
-    """One language pair, correlations ×100; raw values and the difference of Pearson are None without raw."""
+    """One language pair, with correlations ×100. Raw values and the difference of Pearson are None without
+    a raw encoder.
+    """
 
     name: str
     n: int
@@ -110,7 +116,7 @@ class PairResult:
 
 @dataclass(frozen=True, slots=True)
 class AverageResult:
-    """A plain mean over language pairs, ×100, with intervals from resampled rows."""
+    """A plain mean over language pairs, ×100, with confidence intervals from resampled rows."""
 
     name: str
     pairs: tuple[str, ...]
@@ -134,16 +140,17 @@ AVERAGES: dict[str, Callable[[PairResult], bool | None]] = {
 def score_pairs(
     vectors: TextVectors, pairs: Mapping[str, Sequence[Record]], *, relation: str = "similarity"
 ) -> PairScores:
-    """The cosines of all views for the records of each language pair; all must hold the same rows."""
+    """The cosines of all views for the records of each language pair. All pairs must have the same rows."""
     if not pairs:
-        raise UsageError("there is no language pair to measure; name one, such as en-de")
+        raise UsageError("there is no language pair to measure. Name one, such as en-de.")
     golds = {name: _gold(name, records, relation) for name, records in pairs.items()}
     first = next(iter(golds.values()))
     other = [name for name, gold in golds.items() if not np.array_equal(gold, first)]
     if other:
         raise EvaluationError(
-            f"{', '.join(other)}: not the rows of {next(iter(golds))}; language pairs are compared on "
-            "translations of the same rows, in the same order and with the same ratings"
+            f"{', '.join(other)}: the rows differ from those of {next(iter(golds))}. Language pairs "
+            "are compared on translations of the same rows, in the same order and with the same "
+            "ratings."
         )
     texts = [[(record.a, record.b) for record in records] for records in pairs.values()]
     cosines = {view: np.stack([vectors.cosines(view, rows) for rows in texts]) for view in vectors.names}
@@ -154,7 +161,7 @@ def score_pairs(
 def measure_pairs(
     scores: PairScores, trained: TrainedLanguages, *, rng: np.random.Generator
 ) -> tuple[tuple[PairResult, ...], tuple[AverageResult, ...]]:
-    """Every language pair, and the averages over cross-lingual ones that have any pair to average."""
+    """Measure every language pair, and the averages over cross-lingual pairs if there are any."""
     views = [view for view in (MODEL, RAW) if view in scores.cosines]
     draws = _Draws(scores, draw_counts(len(scores.gold), rng=rng), views)
     results = tuple(_measure_pair(scores, at, trained, draws) for at in range(len(scores.names)))
@@ -185,7 +192,7 @@ class _Draws:
 def _gold(name: str, records: Sequence[Record], relation: str) -> Array:
     values = [record.values.get(relation) for record in records]
     if not values or any(not isinstance(value, int | float) for value in values):
-        raise EvaluationError(f"{name}: each of the {len(values)} rows needs a number for {relation}")
+        raise EvaluationError(f"{name}: each of the {len(values)} rows needs a number for {relation}.")
     return np.asarray(values, dtype=np.float64)
 
 
@@ -213,7 +220,7 @@ def _measure_pair(scores: PairScores, at: int, trained: TrainedLanguages, draws:
 
 
 def _difference(scores: PairScores, at: int, draws: _Draws) -> Interval:
-    """Zou's interval; that of the resampled rows where correlations are 1, as for equal scores."""
+    """Zou's interval, or that of the resampled rows if correlations are 1, as for equal scores."""
     gold, model, raw = scores.gold, scores.cosines[MODEL][at], scores.cosines[RAW][at]
     a, b, between = pearson(gold, model), pearson(gold, raw), pearson(model, raw)
     if max(abs(a), abs(b), abs(between)) < 1 - _EXACT:

@@ -1,14 +1,14 @@
 """The crosslingual evaluation: translated pairs, retrieval, probes and spread, independent of any model.
 
-It sees **views** of texts (see `views`): the model's vectors beside those of its frozen encoder, where there
-are any. `load_crosslingual` reads the data by name, `measure_crosslingual` measures what it is given, and
+It compares **views** of texts (see `views`): the model's vectors and, if there is one, those of its frozen
+encoder. `load_crosslingual` reads the data by name, `measure_crosslingual` measures the data it is given, and
 `run_crosslingual` does both.
 
-pairs      translated STS-B test: Pearson and Spearman of the cosine per language pair
-retrieval  Tatoeba, the test of LASER: the nearest sentence of the other language, both ways
-probes     translated STS-B dev, the same sentences in all languages of the pairs: is the language left?
-           and, of language vectors, Pearson with the ratings of the pairs: is meaning in them?
-spread     how cosines spread against ratings
+    pairs      translated STS-B test: Pearson and Spearman of the cosine per language pair
+    retrieval  Tatoeba, the test of LASER: the nearest sentence of the other language, both ways
+    probes     translated STS-B dev, the same sentences in all languages of the pairs: can the language still
+               be recognised? And for language vectors, Pearson with the ratings: do they hold meaning?
+    spread     how cosines spread at each rating
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class CrosslingualResult:
-    """All parts of the evaluation, numbers as shown (×100, per cent); `scores` are kept for the plot."""
+    """All parts of the evaluation, with numbers as they are shown (×100, per cent). `scores` are kept for
+    the plot.
+    """
 
     pairs: tuple[PairResult, ...]
     averages: tuple[AverageResult, ...]
@@ -68,17 +70,22 @@ class CrosslingualResult:
         for pair in self.pairs:
             if pair.name == name:
                 return pair
-        raise EvaluationError(f"no language pair {name!r}: {', '.join(pair.name for pair in self.pairs)}")
+        raise EvaluationError(
+            f"there is no language pair {name!r}. Choose one of "
+            f"{', '.join(pair.name for pair in self.pairs)}."
+        )
 
     def average(self, name: str = "cross-lingual") -> AverageResult:
-        """The average of that name."""
+        """The average with this name."""
         for found in self.averages:
             if found.name == name:
                 return found
-        raise EvaluationError(f"no average {name!r}: {', '.join(found.name for found in self.averages)}")
+        raise EvaluationError(
+            f"there is no average {name!r}. Choose one of {', '.join(found.name for found in self.averages)}."
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready form; cosines of single rows are not in it."""
+        """A JSON-ready form, without the cosines of single rows."""
         return {
             "suite": "crosslingual",
             "protocol": list(self.protocol),
@@ -102,12 +109,12 @@ class CrosslingualResult:
         }
 
     def to_text(self) -> str:
-        """Aligned plain tables with notes and protocol under them."""
+        """Aligned plain tables, with notes and protocol below."""
         parts = ["\n".join(align(*table)) for table in tables(self)]
         return "\n\n".join([*parts, "\n".join([*self.notes, *self.protocol, self.overlap])])
 
     def to_markdown(self, plot: str = "") -> str:
-        """The same as a report, with the plot of the spread in it if its file is named."""
+        """The same as a report in Markdown, with the plot of the spread if its file is named."""
         parts = ["\n".join(markdown(*table)) for table in tables(self)]
         image = [f"![Cosine against rated similarity, raw encoder and model]({plot})"] if plot else []
         words = "\n".join(f"- {line}" for line in (*self.notes, *self.protocol, self.overlap))
@@ -125,10 +132,11 @@ def run_crosslingual(
     seed: int = 1,
     progress: Say | None = None,
 ) -> CrosslingualResult:
-    """Load the data by name and measure all of it; `views` is called once, with all distinct texts.
+    """Load the data by name and measure all of it. `views` is called once, with all distinct texts.
 
-    `retrieval_languages` None takes all that the data folder has, () none. `trained_pairs` (rated, such as
-    "en-de") and `seen_languages` (of any stage) mark what was held out; empty means unknown, no marks.
+    `retrieval_languages` None takes all languages in the data folder, and () takes none. `trained_pairs`
+    (rated pairs, such as "en-de") and `seen_languages` (of any stage) mark what was held out. If they are
+    empty, that is unknown and nothing is marked.
     """
     data = load_crosslingual(pairs, retrieval_languages, data_dir=data_dir)
     return measure_crosslingual(
@@ -150,7 +158,7 @@ def measure_crosslingual(
     seed: int = 1,
     progress: Say | None = None,
 ) -> CrosslingualResult:
-    """The same for data in memory; without parallel text or probe sentences those parts are left out."""
+    """The same for data in memory. Without parallel text or probe sentences those parts are left out."""
     say = progress or (lambda line: None)
     trained = TrainedLanguages.read(trained_pairs, seen_languages)
     say(f"encoding the texts of {len(data.pairs)} language pairs, {len(data.parallel)} parallel texts")
@@ -179,7 +187,8 @@ REPORT_FILES = ("crosslingual.md", "crosslingual.json", "spread.svg", "spread.pn
 
 
 def write_report(result: CrosslingualResult, folder: Path | str, *, replace: bool = True) -> tuple[Path, ...]:
-    """Write crosslingual.md, crosslingual.json and spread.svg and .png; the files that were written.
+    """Write crosslingual.md, crosslingual.json, spread.svg and spread.png. Returns the files that were
+    written.
 
     Without matplotlib there is no plot, and the report says so.
     """
@@ -194,7 +203,7 @@ def write_report(result: CrosslingualResult, folder: Path | str, *, replace: boo
                 draw_spread(result.scores, path, replace=replace)
                 plots.append(path)
         except MissingExtraError as error:
-            missing = f"\nNo plot: {error}\n"
+            missing = f"\nThere is no plot: {error}\n"
     page, numbers = target / "crosslingual.md", target / "crosslingual.json"
     write_text_aside(page, result.to_markdown(plots[0].name if plots else "") + missing, replace=replace)
     write_json_aside(numbers, result.to_dict(), replace=replace)

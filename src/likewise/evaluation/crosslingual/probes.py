@@ -1,10 +1,11 @@
-"""Probes: what a vector still tells. Language from the meaning vector, meaning from the language vector.
+"""Probes: the language that a meaning vector still shows, and the meaning that a language vector shows.
 
-The **language probe** is a logistic regression that names a text's language from its vector. Its texts are
-translations of the same sentences, equally many in each language, so that meaning gives no hint; it learns on
-half of the sentences and is asked about the other half. Chance, 1/L, is the goal for a meaning vector. Where
-all languages have the same mean, a linear probe is at chance whatever else is left of language; so beside it
-stands how often the **nearest** vector of the first half is one of the same language.
+The **language probe** is a logistic regression that predicts a text's language from its vector. Its texts are
+translations of the same sentences, equally many in each language, so that meaning gives no hint. It is
+trained on half of the sentences and tested on the other half. Chance, 1/L, is the goal for a meaning vector.
+If all languages have the same mean, a linear probe is at chance, whatever else of the language is left. The
+probe therefore also reports how often the **nearest** vector of the first half is one of the same language.
+
 The **meaning probe** is the correlation of language vectors' cosines with the ratings of pairs: 0 is best.
 """
 
@@ -39,7 +40,7 @@ STEPS = 1000
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """How often a view's vectors give away the language, in per cent, beside chance; recall by language.
+    """How often a view's vectors reveal the language, in per cent, with chance and the recall by language.
 
     `accuracy` is that of the logistic regression, `nearest` that of the nearest vector by cosine.
     """
@@ -55,22 +56,23 @@ class ProbeResult:
 
 @dataclass(frozen=True, slots=True)
 class MeaningProbe:
-    """Pearson ×100 of language vectors' cosines with ratings; None where all cosines of a pair are alike."""
+    """Pearson ×100 of language vectors' cosines with ratings. None if all cosines of a pair are alike."""
 
     pairs: dict[str, float | None]
     average: Interval
 
 
 def choose_sentences(texts: Mapping[str, Sequence[str]], *, most: int = SENTENCES) -> dict[str, list[str]]:
-    """The first sentences of parallel texts without any text that stands there twice.
+    """The first sentences of parallel texts, without texts that occur twice.
 
-    A sentence that is the same in two languages has no language, and one that comes again would stand on
-    both sides of the probe.
+    A sentence that is the same in two languages shows no language, and a repeated sentence would be on both
+    sides of the probe.
     """
     if len(texts) < 2 or len({len(column) for column in texts.values()}) != 1:
         sizes = ", ".join(f"{language} {len(column)}" for language, column in texts.items())
         raise EvaluationError(
-            f"a language probe needs the same sentences in two or more languages, found: {sizes}"
+            f"found the sentences {sizes}, but a language probe needs the same sentences in two or "
+            "more languages."
         )
     seen: set[str] = set()
     kept: list[tuple[str, ...]] = []
@@ -84,17 +86,19 @@ def choose_sentences(texts: Mapping[str, Sequence[str]], *, most: int = SENTENCE
 def probe_languages(
     vectors: TextVectors, texts: Mapping[str, Sequence[str]], *, rng: np.random.Generator
 ) -> tuple[ProbeResult, ...]:
-    """The language probe of every view; `texts` are parallel, as `choose_sentences` gives them."""
+    """The language probe of every view. `texts` are parallel, as `choose_sentences` gives them."""
     sentences = len(next(iter(texts.values())))
     if sentences < 2:
-        raise EvaluationError(f"a language probe of {sentences} sentences: at least 2 are needed")
+        raise EvaluationError(
+            f"a language probe of {sentences} sentences is not possible. At least 2 are needed."
+        )
     order = rng.permutation(sentences)
     halves = order[: sentences // 2], order[sentences // 2 :]
     return tuple(_probe(view, vectors, texts, halves) for view in vectors.names)
 
 
 def probe_meaning(scores: PairScores, *, rng: np.random.Generator) -> MeaningProbe | None:
-    """The meaning probe on all language pairs; None without a language view or where nothing varies."""
+    """The meaning probe on all language pairs. None without a language view, or if nothing varies."""
     if LANGUAGE not in scores.cosines:
         return None
     found: dict[str, float | None] = {}
@@ -130,7 +134,9 @@ def _stack(by_language: Sequence[Vectors], half: Codes) -> tuple[Vectors, Codes]
 
 
 def _answer(x: Vectors, y: Codes, asked: Vectors) -> NDArray[np.intp]:
-    """The languages that a logistic regression (L2, C = 1) learned on x, y names for other vectors."""
+    """The languages that a logistic regression (L2, C = 1), trained on x and y, predicts for other
+    vectors.
+    """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 

@@ -1,7 +1,8 @@
 """Retrieval: is the nearest sentence of the other language the translation?
 
-Accuracy of the nearest neighbour by cosine among all sentences of the other side (Artetxe & Schwenk 2019, on
-Tatoeba), both ways. A hit is the gold **text**: sentences that stand there twice do not count as misses.
+The accuracy of the nearest neighbour by cosine among all sentences of the other side (Artetxe & Schwenk 2019,
+on Tatoeba), in both directions. A hit is the correct **text**: sentences that occur twice do not count as
+misses.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Parallel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Per cent of translations found from a among b, from b among a, and their mean."""
+    """Per cent of translations found: those of `a` among `b`, those of `b` among `a`, and their mean."""
 
     forward: float
     backward: float
@@ -60,7 +61,7 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult:
-    """One parallel text: accuracy in per cent, `raw` None where there is no raw view."""
+    """One parallel text with its accuracy in per cent. `raw` is None if there is no raw view."""
 
     language_a: str
     language_b: str
@@ -76,13 +77,15 @@ class RetrievalResult:
 
     @property
     def difference(self) -> float | None:
-        """Model less raw, mean of both directions, in per cent points."""
+        """Model minus raw, mean of both directions, in percentage points."""
         return None if self.raw is None else self.model.mean - self.raw.mean
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalAverage:
-    """A plain mean over languages; the difference with its interval over them, None for one language."""
+    """A plain mean over languages. The difference has an interval over the languages, None for one
+    language.
+    """
 
     name: str
     languages: int
@@ -98,7 +101,7 @@ def measure_retrieval(
     *,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[RetrievalResult, ...]:
-    """The accuracy of every parallel text, for the model and for raw vectors where there are any."""
+    """The accuracy of every parallel text, for the model and, if there are any, for raw vectors."""
     results = []
     for text in texts:
         if progress is not None:
@@ -114,14 +117,16 @@ def measure_retrieval(
 
 
 def average_retrieval(results: Sequence[RetrievalResult]) -> tuple[RetrievalAverage, ...]:
-    """The mean over all languages and, where any are marked, over held-out ones."""
+    """The mean over all languages and, if any are marked, over held-out ones."""
     held_out = [result for result in results if result.held_out_language]
     groups = {"all languages": list(results), "held-out languages": held_out}
     return tuple(_average(name, group) for name, group in groups.items() if group)
 
 
 def find_nearest(a: Vectors, b: Vectors, *, block: int = BLOCK) -> tuple[Neighbours, Neighbours]:
-    """The row of b nearest to each row of a, and of a to each row of b; unit vectors, the first of equals."""
+    """The row of b nearest to each row of a, and of a to each row of b. Vectors have unit length; the
+    first of equals wins.
+    """
     forward = np.empty(len(a), dtype=np.intp)
     backward = np.zeros(len(b), dtype=np.intp)
     best = np.full(len(b), -np.inf, dtype=np.float32)
@@ -138,8 +143,8 @@ def find_nearest(a: Vectors, b: Vectors, *, block: int = BLOCK) -> tuple[Neighbo
 def _accuracy(vectors: TextVectors, view: str, text: Parallel) -> Accuracy:
     if not text.a or len(text.a) != len(text.b):
         raise EvaluationError(
-            f"{text.language_a}-{text.language_b}: {len(text.a)} sentences and {len(text.b)} translations; "
-            "retrieval needs one translation for each"
+            f"{text.language_a}-{text.language_b}: there are {len(text.a)} sentences and "
+            f"{len(text.b)} translations, but retrieval needs one translation for each sentence."
         )
     forward, backward = find_nearest(vectors.rows(view, text.a), vectors.rows(view, text.b))
     hits = (_hits(text.b, forward), _hits(text.a, backward))

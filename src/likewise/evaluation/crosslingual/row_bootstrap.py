@@ -1,8 +1,8 @@
-"""Correlations of many systems with one gold row, all on the same resampled rows.
+"""Correlations of many systems with the same ratings, all on the same resampled rows.
 
-Translated test sets hold the same rows in every language pair, so their correlations rise and fall together;
-an average over pairs is only as certain as its rows. A resample is a count per row (Efron & Tibshirani 1993),
-which makes 1,000 resamples a few matrix products.
+Translated test sets hold the same rows in every language pair, so their correlations rise and fall together,
+and an average over pairs is only as certain as its rows. A resample is a count per row (Efron & Tibshirani
+1993), which turns 1,000 resamples into a few matrix products.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ SAMPLES = 1000
 
 
 def draw_counts(rows: int, *, rng: np.random.Generator, samples: int = SAMPLES) -> Array:
-    """How often each row occurs in each resample, rows × samples; every column sums to `rows`."""
+    """How often each row occurs in each resample, rows × samples. Every column sums to `rows`."""
     if samples < 100:
-        raise UsageError(f"{samples} bootstrap samples are too few: use at least 100")
+        raise UsageError(f"{samples} bootstrap samples are too few. Use at least 100.")
     return rng.multinomial(rows, np.full(rows, 1 / rows), size=samples).T.astype(np.float64)
 
 
 def pearson_draws(gold: Array, scores: Array, counts: Array) -> Array:
-    """Pearson of P systems with gold on every resample: gold (N,), scores P×N, counts N×S; gives P×S."""
+    """Pearson of P systems with the ratings on every resample: gold (N,), scores P×N, counts N×S; gives
+    P×S.
+    """
     n = len(gold)
     y, x = _standard(gold), _standard(scores)
     mean_y, mean_x = y @ counts / n, x @ counts / n
@@ -36,7 +38,9 @@ def pearson_draws(gold: Array, scores: Array, counts: Array) -> Array:
 
 
 def spearman_draws(gold: Array, scores: Array, counts: Array) -> Array:
-    """Spearman of P systems with gold on every resample, ranked anew in each; shapes as for Pearson."""
+    """Spearman of P systems with the ratings on every resample, ranked anew in each. Shapes as for
+    Pearson.
+    """
     ranks = _centred_ranks(gold, counts)
     weighted = ranks * counts
     spread = np.einsum("ns,ns->s", weighted, ranks)
@@ -49,10 +53,13 @@ def spearman_draws(gold: Array, scores: Array, counts: Array) -> Array:
 
 
 def draws_interval(value: float, draws: Array, *, level: float = 0.95) -> Interval:
-    """The percentile interval of a value from its draws, shape (S,); draws without a value are left out."""
+    """The percentile interval of a value from its draws, shape (S,). Draws without a value are left out."""
     kept = draws[np.isfinite(draws)]
     if len(kept) < 0.9 * len(draws):
-        raise EvaluationError("a bootstrap over rows fails too often: too few rows, or too few that differ")
+        raise EvaluationError(
+            "a bootstrap over rows fails too often, because there are too few "
+            "rows, or too few that differ. Use more rows."
+        )
     low, high = np.quantile(kept, ((1 - level) / 2, (1 + level) / 2))
     return Interval(value, float(low), float(high), level, f"bootstrap over rows, {len(draws)} samples")
 
@@ -71,7 +78,7 @@ def _standard(values: Array) -> Array:
 
 
 def _centred_ranks(values: Array, counts: Array) -> Array:
-    """The rank of each row's value in each resample, ties at their mean, less the mean rank; N×S."""
+    """The rank of each row's value in each resample, ties at their mean, minus the mean rank; N×S."""
     _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(sizes)
     below = np.zeros((len(values) + 1, counts.shape[1]))
@@ -82,7 +89,7 @@ def _centred_ranks(values: Array, counts: Array) -> Array:
 
 
 def _ratio(shared: Array, spread_x: Array, spread_y: Array) -> Array:
-    """The correlation from its sums; NaN where a resample holds one value only."""
+    """The correlation from its sums. NaN if a resample holds only one value."""
     below = spread_x * spread_y
     tiny = 1e-12 * np.maximum(spread_x, spread_y) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,7 +1,7 @@
-"""Spread: where cosines lie for each degree of similarity, before and after training (drawn: spread_plot).
+"""The spread of cosines at each degree of similarity, before and after training (drawn by spread_plot).
 
-A frozen encoder's cosines often crowd into a narrow band; the poster that
-docs/methods/multilingual.md follows saw one near 0.75.
+The cosines of a frozen encoder often crowd into a narrow band. The poster that docs/methods/multilingual.md
+follows saw one near 0.75.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EDGES = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
 
 @dataclass(frozen=True, slots=True)
 class SpreadBin:
-    """Cosines of the rows whose gold lies in low..high (the upper end belongs to the last bin alone)."""
+    """Cosines of the rows whose rating lies in low..high. The upper end belongs only to the last bin."""
 
     low: float
     high: float
@@ -32,7 +32,7 @@ class SpreadBin:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """One view's cosines: per bin of gold, and over all rows the deviation and the inter-quartile range."""
+    """One view's cosines: per bin of ratings, and the deviation and inter-quartile range over all rows."""
 
     view: str
     n: int
@@ -43,13 +43,15 @@ class Spread:
 
 
 def measure_spread(scores: PairScores, *, edges: Sequence[float] = EDGES) -> tuple[Spread, ...]:
-    """The spread of raw and model cosines over all cross-lingual pairs together, or all pairs if none is."""
+    """The spread of raw and model cosines over all cross-lingual pairs together, or over all pairs if none
+    is cross-lingual.
+    """
     gold, by_view = pool(scores)
     return tuple(_spread(view, gold, cosines, edges) for view, cosines in by_view.items())
 
 
 def pool(scores: PairScores) -> tuple[Array, dict[str, Array]]:
-    """Gold and cosines of raw and model of the cross-lingual pairs one after the other, (M,) each."""
+    """Ratings and cosines (raw and model) of the cross-lingual pairs one after the other, (M,) each."""
     rows = scores.cross_lingual or list(range(len(scores.names)))
     views = [view for view in (RAW, MODEL) if view in scores.cosines]
     return np.tile(scores.gold, len(rows)), {view: scores.cosines[view][rows].ravel() for view in views}

@@ -1,4 +1,4 @@
-"""The plot of the spread: gold across, cosine upwards, the raw encoder beside the model."""
+"""The plot of the spread: ratings on the x axis, cosines on the y axis, the raw encoder beside the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLUMNS, _ROWS = 20, 60
 
 
 def draw_spread(scores: PairScores, path: Path, *, replace: bool = True) -> None:
-    """Write the plot, a panel per view; the format follows the file's ending (.svg, .png, .pdf)."""
+    """Write the plot, with one panel per view. The format follows the file's ending (.svg, .png, .pdf)."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -59,7 +59,9 @@ def draw_spread(scores: PairScores, path: Path, *, replace: bool = True) -> None
 
 
 def _draw_cloud(panel: Any, gold: Array, cosines: Array, limits: tuple[float, float]) -> None:
-    """Where the cosines of each step of gold lie: every column shaded by the share of its own rows."""
+    """The distribution of cosines at each step of the ratings. Each column is shaded by the shares of its
+    own rows.
+    """
     from matplotlib.colors import LinearSegmentedColormap
 
     across, upwards = np.linspace(EDGES[0], EDGES[-1], _COLUMNS + 1), np.linspace(*limits, _ROWS + 1)
@@ -72,12 +74,12 @@ def _draw_cloud(panel: Any, gold: Array, cosines: Array, limits: tuple[float, fl
     # As vectors the cells would show seams between them.
     mesh.set_rasterized(True)
     panel.plot(
-        EDGES, np.asarray(EDGES) / EDGES[-1], "--", color="#3d4850", linewidth=1, zorder=3, label="gold / 5"
+        EDGES, np.asarray(EDGES) / EDGES[-1], "--", color="#3d4850", linewidth=1, zorder=3, label="rating / 5"
     )
 
 
 def _draw_bins(panel: Any, spread: Spread) -> None:
-    """Mean and 5–95 % range of each bin of gold."""
+    """Mean and 5–95 % range of each bin of ratings."""
     middle = [(part.low + part.high) / 2 for part in spread.bins]
     means = [part.mean for part in spread.bins]
     below = [part.mean - part.q05 for part in spread.bins]
@@ -93,12 +95,12 @@ def _draw_bins(panel: Any, spread: Spread) -> None:
         elinewidth=1.2,
         capsize=3,
         zorder=4,
-        label="mean and 5–95 % per gold step",
+        label="mean and 5–95 % range per rating step",
     )
 
 
 def _draw_side(side: Any, cosines: Array, limits: tuple[float, float]) -> None:
-    """How many cosines lie where, whatever their gold."""
+    """The distribution of all cosines, whatever their rating."""
     side.hist(
         cosines,
         bins=np.linspace(*limits, _ROWS + 1),
@@ -117,7 +119,7 @@ def _style(panel: Any, spread: Spread, limits: tuple[float, float]) -> None:
         color=INK,
         loc="left",
     )
-    panel.set_xlabel("rated similarity (gold)", color=INK)
+    panel.set_xlabel("rated similarity", color=INK)
     panel.set_xlim(EDGES[0], EDGES[-1])
     panel.set_ylim(*limits)
     panel.tick_params(axis="both", length=0, labelcolor=INK)

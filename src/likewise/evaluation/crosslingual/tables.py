@@ -1,4 +1,4 @@
-"""The tables of a crosslingual result, with columns for raw vectors and held-out marks where known."""
+"""The tables of a crosslingual result, with columns for raw vectors and held-out marks if they are known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VIEW_NAMES = {RAW: "raw", MODEL: "model", LANGUAGE: "language vector"}
 
 
 def tables(result: CrosslingualResult) -> list[TextTable]:
-    """All tables that the result has rows for: header and rows of cells each."""
+    """All tables that the result has rows for: a header and rows of cells each."""
     made = [pair_table(result.pairs)]
     if result.averages:
         made.append(average_table(result.averages))
@@ -69,7 +69,7 @@ def average_table(averages: Sequence[AverageResult]) -> TextTable:
 
 
 def retrieval_table(results: Sequence[RetrievalResult], averages: Sequence[RetrievalAverage]) -> TextTable:
-    """One row per parallel text, then the averages; per cent."""
+    """One row per parallel text, then the averages, in per cent."""
     raw = any(result.raw is not None for result in results)
     marked = any(result.held_out_language is not None for result in results)
     compared = ("raw", "difference", INTERVAL) if raw else ()
@@ -88,7 +88,7 @@ def retrieval_table(results: Sequence[RetrievalResult], averages: Sequence[Retri
 
 
 def probe_table(probes: Sequence[ProbeResult]) -> TextTable:
-    """One row per view: accuracy beside chance, in per cent."""
+    """One row per view: accuracy with chance, in per cent."""
     header = ("language probe", "accuracy", INTERVAL, "nearest", "chance", "texts")
     return header, [
         (
@@ -104,7 +104,7 @@ def probe_table(probes: Sequence[ProbeResult]) -> TextTable:
 
 
 def spread_table(spreads: Sequence[Spread]) -> TextTable:
-    """One row per bin of gold, then deviation and inter-quartile range of all cosines."""
+    """One row per bin of ratings, then deviation and inter-quartile range of all cosines."""
     header = ["gold", "rows"]
     for found in spreads:
         header += [f"{VIEW_NAMES[found.view]} mean", "5 %", "95 %"]

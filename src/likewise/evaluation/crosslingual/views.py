@@ -1,8 +1,8 @@
-"""Views of texts: the vectors that a model and its frozen encoder give one text, each text encoded once.
+"""Views of texts: the vectors that a model and its frozen encoder give a text. Each text is encoded once.
 
-raw       the frozen encoder's own vectors; absent where the encoder itself is judged
-model     what the trained model encodes with
-language  the language vector of a method that splits meaning from language, where it has one
+raw       the frozen encoder's own vectors; absent if the encoder itself is measured
+model     the vectors of the trained model
+language  the language vector of a method that separates meaning from language, if it has one
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VIEWS = (RAW, MODEL, LANGUAGE)
 
 
 class TextVectors:
-    """The views of all distinct texts, asked for once; rows are found by their text."""
+    """The views of all distinct texts, computed once. Rows are found by their text."""
 
     def __init__(self, views: Views, texts: Iterable[str]) -> None:
         distinct = list(dict.fromkeys(texts))
@@ -39,14 +39,14 @@ class TextVectors:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The views there are, in the order raw, model, language."""
+        """The available views, in the order raw, model, language."""
         return tuple(self._matrices)
 
     def rows(self, view: str, texts: Sequence[str]) -> Vectors:
-        """The vectors of texts scaled to length 1, N×d in the order given; a vector of zeros stays so."""
+        """The vectors of texts scaled to length 1, N×d, in the given order. A vector of zeros stays zero."""
         made = np.asarray(self._matrices[view][[self._place[text] for text in texts]], dtype=np.float32)
         if not np.isfinite(made).all():
-            raise EvaluationError(f"view {view!r} holds vectors with missing or infinite numbers")
+            raise EvaluationError(f"view {view!r} holds vectors with missing or infinite numbers.")
         length = np.linalg.norm(made, axis=1, keepdims=True)
         length[length == 0] = 1
         unit: Vectors = made / length
@@ -63,13 +63,15 @@ def _check_names(found: Mapping[str, Vectors]) -> list[str]:
     unknown = [name for name in found if name not in VIEWS]
     if unknown or MODEL not in found:
         raise UsageError(
-            f"the views are {', '.join(map(repr, found)) or 'none'}: "
-            f"{MODEL!r} must be there, {RAW!r} and {LANGUAGE!r} may be"
+            f"the views are {', '.join(map(repr, found)) or 'none'}, but {MODEL!r} is required, and "
+            f"only {RAW!r} and {LANGUAGE!r} may be added."
         )
     return [name for name in VIEWS if name in found]
 
 
 def _check_view(name: str, matrix: Vectors, texts: int) -> Vectors:
     if matrix.ndim != 2 or len(matrix) != texts:
-        raise EvaluationError(f"view {name!r} has shape {matrix.shape} for {texts} texts: one row each")
+        raise EvaluationError(
+            f"view {name!r} has shape {matrix.shape} for {texts} texts, but one row per text is expected."
+        )
     return matrix
