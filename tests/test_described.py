@@ -266,7 +266,7 @@ def test_one_head_answers_opposite_questions_by_their_descriptions(study, schedu
     assert spearman(scores["alike"], scores["apart"]) < -0.7
     assert scores["alike"].min() >= 0
     assert scores["apart"].min() < 0
-    assert any("alike by described + mse; apart by described + mse" in line for line in told)
+    assert any("alike (described head, mse loss), apart (described head, mse loss)" in line for line in told)
     again = likewise.load(study / "model", device="cpu")
     assert [r.description for r in again.relations] == [ALIKE.description, APART.description]
     for name in ("alike", "apart"):

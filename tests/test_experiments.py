@@ -406,7 +406,7 @@ def test_related_report_tells_what_is_learnt_from_what():
     assert report.gold == [[1.0, -1.0], [-1.0, 1.0]]
     assert report.joint == [[1.0, 1.0], [1.0, 1.0]]  # the joint model does not tell them apart
     assert report.learnt_from == [[1.0, -1.0], [-1.0, 1.0]]
-    assert any("learnt from" in line for line in report.lines())
+    assert any("answers after training on row, ratings of column" in line for line in report.lines())
     (alone,) = relate("", [cell(a=a, b=np.zeros(6, dtype=np.float32))], [])
     assert alone.learnt_from is None
     assert alone.joint[0][1] is None  # a constant has no rank

@@ -105,10 +105,10 @@ def refuse(here, folder):
 TRAIN = ("train", "tasks.toml", "--output", "out", "--device", "cpu")
 UNKNOWN = {
     "its name": ('labels = ["fast", "zzz"]', "label 'zzz' has no word"),
-    "its text": (f'{PACE_RELATION}\ntexts = {{ slow = "zzz qqq" }}', "'slow', said 'zzz qqq', has no word"),
+    "its text": (f'{PACE_RELATION}\ntexts = {{ slow = "zzz qqq" }}', "'slow' (label text 'zzz qqq') has no word"),
     "one of its texts": (
         f'{PACE_RELATION}\ntexts = {{ slow = ["sleeps", "zzz qqq"] }}',
-        "'slow', said 'zzz qqq', has no word",
+        "'slow' (label text 'zzz qqq') has no word",
     ),
 }
 
@@ -202,9 +202,9 @@ def test_labels_of_a_task_that_read_the_same_are_refused(folder, refuse, encoder
 @pytest.mark.parametrize(
     ("labels", "found"),
     [
-        ('["fast"]', "at least two different labels, found 'fast'"),
-        ("[]", "at least two different labels, found none"),
-        ('["fast", "fast"]', "at least two different labels, found 'fast', 'fast'"),
+        ('["fast"]', "at least two different labels, but found 'fast'"),
+        ("[]", "at least two different labels, but found none"),
+        ('["fast", "fast"]', "at least two different labels, but found 'fast', 'fast'"),
         ('["fast", " "]', "a label is empty"),
     ],
 )
@@ -281,7 +281,7 @@ def test_an_update_that_cannot_be_made_says_why(trained, refuse, mode):
     assert "the model already answers 'pace'. Choose another --task NAME." in said
     (trained / "one.csv").write_text("text,tone\n" + "the man,fast\n" * 20)
     said = refuse("update", "model", "one.csv", "--task", "tone", *end, code=1)
-    assert "only the label 'fast', expected two or more" in said
+    assert "only the label 'fast', but two or more are needed" in said
     assert "--labels" in said
     assert "--relation" not in said
     said = refuse("update", "model", "age.csv", "--task", "tone", *end, code=1)
@@ -334,7 +334,7 @@ def test_models_without_a_matcher_cannot_be_given_a_task(
     said = refuse("update", str(tiny_encoder), *end, code=1)
     assert "was not trained by Likewise, so it cannot be updated" in said
     assert "likewise train" in said
-    assert "has a fixed head for each relation" in refuse("update", "pairs", *end)
+    assert "has one head per relation and none that reads descriptions" in refuse("update", "pairs", *end)
 
 
 def test_rows_that_nothing_can_be_learnt_from_leave_no_run_behind(folder, refuse, encoder):

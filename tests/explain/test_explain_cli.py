@@ -229,7 +229,7 @@ CALLS = {
     "no links": (["--links", "empty.jsonl"], "holds no pair"),
     "other relation": (
         ["a", "b", "--relation", "topic"],
-        "does not answer relation 'topic'. Choose one of similarity",
+        "does not answer relation 'topic'. It answers similarity",
     ),
     "not UTF-8": (["a", "\udcff"], "not UTF-8"),
     "long text": (["a", "dog " * 1001], "the second text has 1,001 words, but at most 1,000"),
