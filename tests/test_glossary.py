@@ -25,7 +25,34 @@ PAGES = (
     "docs/results.md",
 )
 # Files or folders below src/likewise.
-MODULES: tuple[str, ...] = ()
+MODULES: tuple[str, ...] = (
+    "__init__.py",
+    "adapters.py",
+    "answering.py",
+    "api.py",
+    "arguments.py",
+    "cli",
+    "data",
+    "disk.py",
+    "documents.py",
+    "errors.py",
+    "evaluation",
+    "explain",
+    "files.py",
+    "folders.py",
+    "heads.py",
+    "losses.py",
+    "matchers.py",
+    "outputs.py",
+    "pairing.py",
+    "ranks.py",
+    "records.py",
+    "registry.py",
+    "schedules.py",
+    "store",
+    "versions.py",
+    "wording.py",
+)
 # A retired wording, and what to write.
 RETIRED = {
     r"untouched encoders?|encoders? as (?:it is|they are)": "raw encoder",

@@ -244,7 +244,7 @@ class CosineHead(Head):
         super().__init__()
         if features != 1 or layers.hidden:
             raise UsageError(
-                'a cosine head needs pairing = ["cosine"] and no hidden layers. Change one or the other.'
+                'a cosine head needs `pairing = ["cosine"]` and no hidden layers. Change one or the other.'
             )
         self.register_buffer("slope", torch.ones(()))
         self.register_buffer("offset", torch.zeros(()))

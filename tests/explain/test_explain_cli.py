@@ -126,11 +126,11 @@ def test_links_that_were_written_are_shown_as_they_were_before(explain, tmp_path
 
 
 BY = {
-    "nobody is named": ({}, "phrases and links as given; contributions to similarity"),
-    "one is named": ({"by": "Ann"}, "phrases as given, links by Ann; contributions to similarity"),
+    "nobody is named": ({}, "phrases and links as given; carries: change in similarity"),
+    "one is named": ({"by": "Ann"}, "phrases as given, links by Ann; carries: change in similarity"),
     "both are named": (
         {"by": "Ann, phrases by Bob"},
-        "phrases by Bob, links by Ann; contributions to similarity",
+        "phrases by Bob, links by Ann; carries: change in similarity",
     ),
 }
 

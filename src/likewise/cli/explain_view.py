@@ -76,7 +76,7 @@ def _table(found: PairExplanation, *, bars: bool) -> Table:
     table.add_column("")
     for side in SIDES:
         table.add_column(side, overflow="fold")
-    for name in ("strength", "chance", "contribution,\nfirst", "contribution,\nsecond"):
+    for name in ("strength", "chance", "carries,\nfirst", "carries,\nsecond"):
         table.add_column(name, justify="right", no_wrap=True)
     for number, one, other in rows(found):
         either = one or other

@@ -241,6 +241,6 @@ def _rating(name: str, entry: dict[str, Any]) -> Rating:
 
 
 def is_parallel_corpus(name: str) -> bool:
-    """Whether a name such as tatoeba_laser/de is a name of parallel text and not of rated pairs."""
+    """Whether a name, such as tatoeba_laser/de, names parallel text and not rated pairs."""
     head = name.partition("/")[0]
     return head in corpus_names() and find_corpus(head).kind == "translations"

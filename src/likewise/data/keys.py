@@ -19,7 +19,7 @@ _UNSPACED_RUN = re.compile(rf"(?:(?=[^\W_])[{_UNSPACED}])+")
 
 
 def text_key(text: str) -> str:
-    """The text after NFKC and casefolding, with alphanumeric characters only: "It's Fine." and "its fine"
+    """The text after NFKC and casefolding, with alphanumeric characters only: "It's  Fine." and "its fine"
     share a key.
 
     A text without letters or digits ("?!", "🙂") is its own key, without white space. With an empty key all

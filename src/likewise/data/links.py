@@ -80,7 +80,7 @@ class LinkedPair:
 
     @property
     def aligned(self) -> bool:
-        """Whether someone has looked for links. Only then the words are known."""
+        """Whether someone has looked for links. Its words are known only then."""
         return bool(self.words_a or self.words_b)
 
 

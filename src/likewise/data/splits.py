@@ -49,8 +49,8 @@ def split_rows(records: Sequence[Record], share: float, seed: int) -> tuple[set[
     """Row numbers of a part of about `share`, and whether no text of it occurs in the other rows.
 
     Groups of rows that share texts are split off as a whole, large and small ones in about the same share.
-    Groups with more rows than the part stay with the rest (`groups_too_large`). If a label has more than one
-    row, its last row stays with the rest, so that the part holds no label that could not be learnt.
+    Groups with more rows than the part stay with the rest (`groups_too_large`). So does a group with the last
+    remaining rows of a label, so that the part holds no label that could not be learnt.
     """
     if len(records) < FEWEST_TO_SPLIT:
         raise DataError(

@@ -152,9 +152,7 @@ def estimate(
 
 
 def takes_part(metric: str, *influences: Array) -> NDArray[np.bool_]:
-    """The rows that count: all, except that for F1 a row that neither has nor gets the positive label does
-    not.
-    """
+    """The rows that count: all rows or, for F1, those that have or get the positive label."""
     if metric != "f1":
         return np.ones(len(influences[0]), dtype=bool)
     return np.asarray(np.any([influence != 0 for influence in influences], axis=0))

@@ -38,8 +38,8 @@ def pearson_influence(x: Array, y: Array) -> Influence:
     """Pearson's r, shape (...), and the effect of leaving out each row, shape (..., n).
 
     φ = (1 − r²)·(n − 1)·(atanh r − atanh r₍ᵢ₎), with r₍ᵢ₎ computed without row i: the jackknife of Fisher's
-    z, put back on the scale of r. Its limit, z_x·z_y − r·(z_x² + z_y²)/2, is too small in small samples. It
-    is used instead if r is ±1 or all other rows are alike.
+    z, put back on the scale of r. Its limit, z_x·z_y − r·(z_x² + z_y²)/2, is too small in small samples. The
+    limit is used only if r is ±1 or all other rows are alike.
     """
     x, y = _standardised(x), _standardised(y)
     n = x.shape[-1]

@@ -157,8 +157,8 @@ def _notes(text: ExplainedText, side: str, unread: int, longest: int) -> Iterato
         yield f"the {side} text has no phrases, because it holds only punctuation marks"
     elif len(text.phrases) == 1:
         yield (
-            f"the {side} text is a single phrase. Without it there is nothing left to score, so its "
-            "contribution was not measured."
+            f"the {side} text is a single phrase. Without it there is nothing left to score, so "
+            "what it carries was not measured."
         )
 
 

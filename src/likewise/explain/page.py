@@ -69,7 +69,7 @@ def by_line(found: PairExplanation) -> str:
     """Who or what made phrases and links, and what the contributions are parts of."""
     phrases, links = ("as given" if by == GIVEN else f"by {by}" for by in (found.phrases_by, found.links_by))
     made = f"phrases and links {links}" if phrases == links else f"phrases {phrases}, links {links}"
-    return f"{made}; contributions to {found.measure}"
+    return f"{made}; carries: change in {found.measure}"
 
 
 def least_line(text: ExplainedText) -> str | None:
@@ -96,7 +96,7 @@ def _pair(found: PairExplanation) -> str:
         f'<article class="pair">\n<header><strong>{escape(shown)}</strong> '
         f"<span>{escape(score_line(found))}</span>{source}</header>\n{texts}\n"
         f'<table>\n<thead><tr><th class="n"></th><th>{SIDES[0]}</th><th>{SIDES[1]}</th><th>strength</th>'
-        "<th>chance</th><th>contribution, first</th><th>contribution, second</th></tr></thead>\n"
+        "<th>chance</th><th>first carries</th><th>second carries</th></tr></thead>\n"
         f'<tbody>\n{table}\n</tbody>\n</table>\n<ul class="notes">{_least(found)}{notes}</ul>\n'
         f'<p class="by">{escape(by[:1].upper() + by[1:])}.</p>\n</article>'
     )
@@ -118,7 +118,7 @@ def _text(text: ExplainedText, by: Mapping[int, int]) -> str:
 
 
 def _block(phrase: ExplainedPhrase, inner: str, number: int | None) -> str:
-    carried = "" if phrase.carries is None else f", contribution {signed(phrase.carries)}"
+    carried = "" if phrase.carries is None else f", carries {signed(phrase.carries)}"
     if number is None:
         return f'<span class="block alone" tabindex="0" title="no match{carried}">{inner}</span>'
     chance = "" if phrase.chance is None else f", chance {phrase.chance:.2f}"
@@ -149,8 +149,8 @@ def _row(row: _ROW, largest: float) -> str:
             chance = f'<td data-is="chance">{either.chance:.2f}</td>'
     return (
         f'<tr class="k{number or 0}"><th class="n">{number or "–"}</th>{_said(one)}{_said(other)}'
-        f"{strength}{chance}{_carried(one, 'contribution, first', largest)}"
-        f"{_carried(other, 'contribution, second', largest)}</tr>"
+        f"{strength}{chance}{_carried(one, 'first carries', largest)}"
+        f"{_carried(other, 'second carries', largest)}</tr>"
     )
 
 
@@ -189,6 +189,6 @@ _LEGEND = """<footer>
 <p><span class="scale"><i></i></span> strength of a match, 0 to 1 &nbsp;
 <span class="block alone">phrase</span> no match &nbsp; <u>phrase</u> least matched</p>
 <p>Phrases with the same number match. Point at a phrase, or move to it with the tab key, to see its match.
-Chance: how likely people are to link the two phrases. Contribution: how much lower the score is without the
-phrase. It is <b class="minus">negative</b> if the score is higher without the phrase.</p>
+Chance: how likely people are to link the two phrases. Carries: how much lower the score is without the
+phrase. The number is <b class="minus">negative</b> if the score is higher without the phrase.</p>
 </footer>"""

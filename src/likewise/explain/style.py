@@ -83,8 +83,8 @@ footer .block { padding: .05em .35em; }
   tbody th, tbody td { padding: 0; }
   td.none:not(.said) { display: none; }
   td[data-is] { grid-column: span 1; white-space: normal; }
-  td[data-is="strength"], td[data-is="contribution, first"] { grid-column: 2; }
-  td[data-is="chance"], td[data-is="contribution, second"] { grid-column: 3; }
+  td[data-is="strength"], td[data-is="first carries"] { grid-column: 2; }
+  td[data-is="chance"], td[data-is="second carries"] { grid-column: 3; }
   td[data-is]::before { content: attr(data-is); display: block; color: var(--quiet); font-size: .72rem; }
   .bar, .carry { width: 4rem; }
 }

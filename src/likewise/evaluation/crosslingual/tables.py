@@ -105,7 +105,7 @@ def probe_table(probes: Sequence[ProbeResult]) -> TextTable:
 
 def spread_table(spreads: Sequence[Spread]) -> TextTable:
     """One row per bin of ratings, then deviation and inter-quartile range of all cosines."""
-    header = ["gold", "rows"]
+    header = ["rating", "rows"]
     for found in spreads:
         header += [f"{VIEW_NAMES[found.view]} mean", "5 %", "95 %"]
     rows: list[tuple[str, ...]] = []
