@@ -192,7 +192,10 @@ def test_two_tasks_are_learnt_by_one_model_and_survive_saving(tasks, label_encod
     np.testing.assert_allclose(answers.probabilities.sum(axis=1), 1)
     assert answers.best == ["praise", "complaint"]
     assert next(iter(answers)).keys() == {"praise", "complaint"}
-    assert any("learns mood (2 labels), place (2 labels) with matcher concat-mlp and loss softmax" in line for line in told)
+    assert any(
+        "learns mood (2 labels), place (2 labels) with matcher concat-mlp and loss softmax" in line
+        for line in told
+    )
     document = json.loads((tasks / "model" / "likewise" / "model.json").read_text())
     assert document["relations"][0]["texts"] == [["sings and plays", "a good book"], ["complaint"]]
 

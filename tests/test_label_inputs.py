@@ -105,7 +105,10 @@ def refuse(here, folder):
 TRAIN = ("train", "tasks.toml", "--output", "out", "--device", "cpu")
 UNKNOWN = {
     "its name": ('labels = ["fast", "zzz"]', "label 'zzz' has no word"),
-    "its text": (f'{PACE_RELATION}\ntexts = {{ slow = "zzz qqq" }}', "'slow' (label text 'zzz qqq') has no word"),
+    "its text": (
+        f'{PACE_RELATION}\ntexts = {{ slow = "zzz qqq" }}',
+        "'slow' (label text 'zzz qqq') has no word",
+    ),
     "one of its texts": (
         f'{PACE_RELATION}\ntexts = {{ slow = ["sleeps", "zzz qqq"] }}',
         "'slow' (label text 'zzz qqq') has no word",
