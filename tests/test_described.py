@@ -519,7 +519,7 @@ def models(tmp_path_factory, tiny_encoder):
             ("model", "other.csv", *NOUN, "0..1"),
             "no ratings of noun; its columns are text_a, text_b, alike, apart",
         ),
-        (("model", "new.csv", *NOUN, "3..4"), "outside 3 to 4"),
+        (("model", "new.csv", *NOUN, "3..4"), "but the scale is 3 to 4"),
         (
             ("model", "new.csv", *NOUN, "0..1", "--labels", "a, b"),
             "answers pairs, so a new relation needs a description and a scale, not labels",

@@ -296,7 +296,7 @@ def test_an_update_that_cannot_be_made_says_why(trained, refuse, mode):
     said = refuse("update", "model", "age.csv", "--task", "age", "--labels", "old | new, new", *end)
     assert "'old' and 'new' are the same for the encoder" in said
     said = refuse("update", "model", "age.csv", "--task", "age", "--labels", "old, red", *end, code=1)
-    assert "'new' is not one of old, red" in said
+    assert "is 'new', but it must be one of old, red" in said
 
 
 @pytest.mark.parametrize("mode", ["zero", "hot", "cold"])

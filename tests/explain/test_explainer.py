@@ -199,7 +199,7 @@ def test_a_phraser_that_falls_back_is_told_once(predictor, monkeypatch, caplog):
     monkeypatch.setattr(predictor, "_phrasers", {})
     assert predictor.explain("a man", "a dog").phrases_by == "rules"
     predictor.explain("a man", "a cat")
-    assert [record.message.count("phrases by rules") for record in caplog.records] == [1]
+    assert [record.message.count("phrases are found by rules") for record in caplog.records] == [1]
 
 
 @pytest.mark.parametrize(
