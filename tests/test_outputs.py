@@ -19,7 +19,7 @@ from likewise import disk
 from likewise.api import train
 from likewise.cli import main
 from likewise.cli.answering import answer_columns
-from likewise.cli.demo import NAME, _is_demo, _is_demo_run
+from likewise.cli.demo import NAME, _is_demo, _may_start_again
 from likewise.errors import UsageError
 from likewise.outputs import (
     RUN_MARK,
@@ -275,15 +275,19 @@ def test_demo_replaces_its_own_model_and_not_a_users(world, trained):
     assert _is_demo(world / "demo-model")
 
 
-def test_demo_begins_anew_after_a_demo_that_was_stopped_and_not_over_another_run(world):
-    (world / "demo-model.run").mkdir()
-    mark = world / "demo-model.run" / "likewise-run.json"
-    for name, own in ((NAME, True), ("mine", False)):
-        mark.write_text(json.dumps({"likewise": "run", "recipe": {"name": name}}))
-        assert _is_demo_run(world / "demo-model") is own
-    (world / "demo-model").mkdir()
-    mark.write_text(json.dumps({"likewise": "run", "recipe": {"name": NAME}}))
-    assert not _is_demo_run(world / "demo-model")
+@pytest.mark.parametrize("model", ["", NAME, "mine"])
+@pytest.mark.parametrize("run", ["", NAME, "mine"])
+def test_demo_starts_again_over_its_own_model_and_run_alone(world, trained, model, run):
+    output = world / "demo-model"
+    if model:
+        shutil.copytree(trained, output)
+        document = json.loads((trained / "likewise" / "model.json").read_text())
+        (output / "likewise" / "model.json").write_text(json.dumps({**document, "name": model}))
+    if run:
+        (world / "demo-model.run").mkdir()
+        mark = json.dumps({"likewise": "run", "recipe": {"name": run}})
+        (world / "demo-model.run" / "likewise-run.json").write_text(mark)
+    assert _may_start_again(output) is ("mine" not in (model, run))
 
 
 def test_scores_never_replace_a_column_of_the_input():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -61,7 +62,7 @@ def demo(
                     "name": NAME,
                 },
                 device=device,
-                overwrite=overwrite or _is_demo(output) or _is_demo_run(output),
+                overwrite=overwrite or _may_start_again(output),
                 tell=view.tell,
                 emit=view.emit,
             )
@@ -88,11 +89,18 @@ def _is_demo(output: Path) -> bool:
     return document.get("name") == NAME
 
 
-def _is_demo_run(output: Path) -> bool:
-    """Whether the output belongs to an interrupted demo, which may start again: it takes only a minute."""
+def _may_start_again(output: Path) -> bool:
+    """Whether the model folder and the run folder beside it are absent or the demo's own.
+
+    An interrupted demo starts again instead of resuming, because it takes only a minute. A run of the user's
+    own, which may be about to replace the demo's model, is kept.
+    """
     from likewise.recipes.runfiles import begun_recipe, run_folder
 
-    return not output.exists() and begun_recipe(run_folder(output)) == NAME
+    run = run_folder(output)
+    return (not os.path.lexists(output) or _is_demo(output)) and (
+        not os.path.lexists(run) or begun_recipe(run) == NAME
+    )
 
 
 def _sample_suite(samples: Path) -> Suite:

@@ -77,7 +77,7 @@ def _reaches(line: tuple[float, float], source: str, relation: Relation) -> bool
     ends = (-1.0, 1.0) if source == COSINE else (relation.lo, relation.hi)
     low, high = (line[0] * end + line[1] for end in ends)
     span = relation.hi - relation.lo
-    return low <= relation.hi and high >= relation.lo and _FLATTEST * span < high - low < span / _FLATTEST
+    return low < relation.hi and high > relation.lo and _FLATTEST * span < high - low < span / _FLATTEST
 
 
 # Of a line, against the relation's scale: flatter ones and steeper ones were fitted to nothing.
