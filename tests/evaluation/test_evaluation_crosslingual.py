@@ -556,7 +556,7 @@ def test_crosslingual_without_retrieval_data_says_so(
     monkeypatch.delenv("LIKEWISE_DATA", raising=False)
     (tmp_path / "stsb_multi_mt").symlink_to(data_dir / "stsb_multi_mt")
     data = load_crosslingual(("en-en",), data_dir=tmp_path)
-    assert data.notes == (f"no retrieval: tatoeba_laser is not in {tmp_path}",)
+    assert data.notes == (f"retrieval was not measured: tatoeba_laser is not in {tmp_path}",)
     assert not data.probe  # one language alone has no probe
     result = measure_crosslingual(trigrams, data)
     assert (result.retrieval, result.probes, result.averages) == ((), (), ())
