@@ -88,16 +88,16 @@ def test_alignments_chunks_and_their_links(tmp_path, ending, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tokens1": []}, r"tokens1 is \[\], but a list is expected of words; give the file as published"),
-        ({"tokens2": ["a", 1]}, r"tokens2 is \['a', 1\], but a list is expected of words"),
-        ({"alignment": None}, "alignment is None, but a list is expected"),
+        ({"tokens1": []}, r"tokens1 is \[\], expected a list of words. Give the file as published"),
+        ({"tokens2": ["a", 1]}, r"tokens2 is \['a', 1\], expected a list of words"),
+        ({"alignment": None}, "alignment is None, expected a list"),
         ({"alignment": [[1]]}, r"alignment\[0\] is \[1\], expected an object with s1, s2 and type"),
         ({"alignment": [{"s1": [1], "s2": [1]}]}, "expected an object with s1, s2 and type"),
         (one(s1=[0]), r"s1 is \[0\], expected .* from 1 to 5"),
         (one(s2=[5]), r"s2 is \[5\], expected .* from 1 to 4"),
         (one(s1=[True]), "expected whole numbers from 1"),
-        (one(s2=1), r"alignment\[0\]\.s2 is 1, but a list is expected"),
-        (one(score="5"), "score is '5', but a finite number"),
+        (one(s2=1), r"alignment\[0\]\.s2 is 1, expected a list"),
+        (one(score="5"), "score is '5', expected a finite"),
         (one(s1=[], score=10**400), "expected a finite number or"),
     ],
 )
@@ -128,7 +128,7 @@ def test_alignments_word_links(tmp_path, ending):
         ({"possible": "0-3"}, "possible holds '0-3', expected a-b"),
         ({"sure": "0-0 1"}, "sure holds '1', expected a-b"),
         ({"sure": "0--1"}, "sure holds '0--1', expected a-b"),
-        ({"sure": [[0, 0]]}, r"sure is \[\[0, 0\]\], but a text is expected such as \"0-0 1-2\""),
+        ({"sure": [[0, 0]]}, r"sure is \[\[0, 0\]\], expected a text such as \"0-0 1-2\""),
         ({"sentence2": ""}, "sentence2 is empty, but a text is expected"),
     ],
 )
@@ -161,7 +161,7 @@ def test_alignments_unknown_names_list_the_known_ones(tmp_path):
 
 def test_alignments_files_of_another_form_are_refused(tmp_path):
     put(tmp_path, "multimwa/wiki.dev.jsonl", CHUNKED)
-    with pytest.raises(DataError, match=r"no column sentence1, .*give the file as published \(Lan et al"):
+    with pytest.raises(DataError, match=r"no column sentence1, .*Give the file as published \(Lan et al"):
         read_word_links("wiki", "dev", data_dir=tmp_path)
     put(tmp_path, "ists2016/images.test.jsonl", "{\n")
     with pytest.raises(FormatError, match=r"images\.test\.jsonl:1: this line is not a JSON object"):

@@ -429,7 +429,7 @@ def test_cache_home_without_a_home_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr("likewise.data.filecache.Path.home", nobody)
     for name in ("LIKEWISE_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(UsageError, match=r"no home folder .* name a folder by LIKEWISE_CACHE, or set HOME"):
+    with pytest.raises(UsageError, match=r"no home folder .* Name a folder with LIKEWISE_CACHE, or set HOME"):
         cache_home()
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "own"))
     assert cache_home() == tmp_path / "own"
@@ -525,7 +525,7 @@ def test_file_cache_keeps_a_whole_file_or_none(home):
         return write
 
     full = OSError(errno.ENOSPC, "No space left on device")
-    with pytest.raises(DataError, match=r"key\.json: cannot be written \(No space left"):
+    with pytest.raises(DataError, match=r"key\.json: this cannot be written \(No space left"):
         cache.write("key", fails(full))
     with pytest.raises(PermissionError):
         cache.write("key", fails(PermissionError(errno.EACCES, "Permission denied")))

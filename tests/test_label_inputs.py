@@ -203,9 +203,9 @@ def test_labels_of_a_task_that_read_the_same_are_refused(folder, refuse, encoder
 @pytest.mark.parametrize(
     ("labels", "found"),
     [
-        ('["fast"]', "at least two different labels, found 'fast'"),
-        ("[]", "at least two different labels, found none"),
-        ('["fast", "fast"]', "at least two different labels, found 'fast', 'fast'"),
+        ('["fast"]', "at least two different labels, but found 'fast'"),
+        ("[]", "at least two different labels, but found none"),
+        ('["fast", "fast"]', "at least two different labels, but found 'fast', 'fast'"),
         ('["fast", " "]', "a label is empty"),
     ],
 )
@@ -282,7 +282,7 @@ def test_an_update_that_cannot_be_made_says_why(trained, refuse, mode):
     assert "the model answers 'pace' already; choose another --task NAME" in said
     (trained / "one.csv").write_text("text,tone\n" + "the man,fast\n" * 20)
     said = refuse("update", "model", "one.csv", "--task", "tone", *end, code=1)
-    assert "only the label 'fast', expected two or more" in said
+    assert "only the label 'fast', but two or more are needed" in said
     assert "--labels" in said
     assert "--relation" not in said
     said = refuse("update", "model", "age.csv", "--task", "tone", *end, code=1)
