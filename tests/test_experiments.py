@@ -600,7 +600,7 @@ def test_cell_on_a_full_disk_is_said_and_leaves_no_half_file(lone, tmp_path, mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(cellfiles.np, "savez_compressed", full)
-    with pytest.raises(EvaluationError, match=r"npz: cannot be written \(No space left on device\)"):
+    with pytest.raises(EvaluationError, match=r"npz: this cannot be written \(No space left on device\)"):
         run(lone, tmp_path)
     assert [path.name for path in (tmp_path / "out").iterdir()] == []
 

@@ -108,7 +108,7 @@ def test_cli_takes_long_texts_and_names_for_what_they_are(here, tmp_path, name):
 def test_closed_standard_input_is_told(pairs, tmp_path):
     done = run(["data", "check", "-"], tmp_path, preexec_fn=lambda: os.close(0))
     assert done.returncode == 1
-    assert b"stdin: is closed" in done.stdout
+    assert b"stdin: standard input is closed" in done.stdout
 
 
 def test_empty_standard_input_is_told(tmp_path):
@@ -350,8 +350,8 @@ def test_dates_and_large_numbers_deep_inside_are_named_by_path(tmp_path):
     document = parse_toml(b'name = "e"\n[base]\n"stage.0.x" = [1, 2024-01-02]\ny = 99999999999999999999', "x")
     with pytest.raises(RecipeError) as caught:
         validate(Recipe, document, "x")
-    assert "x: base.stage.0.x.1: 2024-01-02 is a date or a time; write it in quotes" in str(caught.value)
-    assert "x: base.y: is a number of more than 64 bits" in str(caught.value)
+    assert "x: base.stage.0.x.1: 2024-01-02 is a date or a time. Put it in quotes" in str(caught.value)
+    assert "x: base.y: the number has more than 64 bits" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -411,7 +411,7 @@ def test_safe_csv_is_an_option_of_every_verb_that_writes_tables(here, tmp_path, 
             "not enough",
         ),
         (RecursionError("maximum recursion depth exceeded"), 1, "nested too deeply"),
-        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), 1, "write it as UTF-8"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), 1, "Save it as UTF-8"),
         (KeyError("x\x1b[31m"), 70, "this is a bug in likewise (KeyError: "),
         (AssertionError(), 70, "LIKEWISE_TRACEBACK=1"),
     ],

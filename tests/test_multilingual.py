@@ -619,7 +619,7 @@ def counted_letters(texts):
 def test_any_function_is_an_encoder_and_is_asked_for_again(world):
     predictor = train(world, "model", encoder=counted_letters)
     pairs = list(zip(sentences(6, 1), sentences(6, 2), strict=True))
-    with pytest.raises(LikewiseError, match=r"grown on the vectors of 'counted_letters'"):
+    with pytest.raises(LikewiseError, match=r"trained on the vectors of 'counted_letters'"):
         likewise.load(world / "model")
     loaded = likewise.load(world / "model", encoder=counted_letters)
     wanted = predictor.score(pairs)["similarity"]

@@ -37,7 +37,7 @@ def test_codec_grid_is_a_distribution_on_two_neighbours(lo, hi, share):
 @pytest.mark.parametrize("beyond", [-0.01, 0.01, 7.0, float("inf")])
 def test_codec_refuses_values_outside_the_range(lo, hi, beyond):
     value = hi + beyond if beyond > 0 else lo + beyond
-    with pytest.raises(ValueRangeError, match=r"pairs\.csv:7: r .* is outside"):
+    with pytest.raises(ValueRangeError, match=r"pairs\.csv:7: r is .*, but the scale is"):
         Codec(Relation.graded("r", lo, hi), "value").encode(value, "pairs.csv:7")
 
 
@@ -82,7 +82,7 @@ def test_relation_classes_have_no_number():
     assert Codec(relation, "class").decode(Codec(relation, "class").encode("no")[None]) == ["no"]
     with pytest.raises(UsageError, match="classes without an order"):
         Codec(relation, "value")
-    with pytest.raises(ValueRangeError, match="'maybe' is not one of yes, no"):
+    with pytest.raises(ValueRangeError, match="is 'maybe', but it must be one of yes, no"):
         relation.check("maybe")
 
 
@@ -110,5 +110,5 @@ def test_relation_survives_json():
 
 
 def test_relation_names_a_value_that_is_no_number():
-    with pytest.raises(ValueRangeError, match="f:3: s 'high' is not a number"):
+    with pytest.raises(ValueRangeError, match="f:3: s is 'high', which is not a number"):
         Relation.graded("s", 0, 5).check("high", "f:3")

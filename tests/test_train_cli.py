@@ -33,7 +33,10 @@ from likewise.training.state import FitEvent
 from tests.conftest import heed_interrupts
 
 LIKEWISE = [sys.executable, "-m", "likewise"]
-GO_ON = "interrupted; nothing before the last checkpoint is lost: repeat the command with --resume"
+GO_ON = (
+    "interrupted. Everything up to the last checkpoint is saved. "
+    "To continue, repeat the command with --resume."
+)
 
 
 def interrupt(command, ready, folder, stdin=None) -> tuple[int, str]:
@@ -331,7 +334,7 @@ def test_train_says_which_labels_it_leaves_out(here, tmp_path, tiny_encoder, ver
     code, said = here("train", *verb, "--encoder", tiny_encoder, "--dry-run", "--device", "cpu")
     assert code == 0, said
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
-        "column 'verdict' (no, yes) is not learnt; if it is a label: --relation verdict:classes"
+        "column 'verdict' (no, yes) is not used. If it holds labels, declare it: --relation verdict:classes"
     ]
 
 

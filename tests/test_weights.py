@@ -537,7 +537,7 @@ def test_a_damaged_list_of_files_is_refused(saved, files):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_answers_that_are_not_finite_are_an_error(value):
     relation, labelled = Relation("similarity", hi=5), Relation.classes("x", ["a", "b"])
-    with pytest.raises(EvaluationError, match="1 of 2 answers are not finite numbers, the first to row 2"):
+    with pytest.raises(EvaluationError, match="1 of 2 answers are not finite numbers, the first in row 2"):
         Answers(relation, "head", np.array([1.0, value]))
     with pytest.raises(EvaluationError, match="row 1"):
         Answers(labelled, "head", ["a", "b"], np.array([[0.5, value], [0.5, 0.5]]))
@@ -599,7 +599,7 @@ def test_weights_of_a_layer_norm_may_have_their_old_names(minilm, tmp_path):
 def test_a_trained_model_without_its_document_is_not_taken_for_a_plain_encoder(tmp_path):
     folder = copy_of("pairs", tmp_path)
     (folder / "likewise" / "model.json").unlink()
-    refused(folder, "model.json: is missing")
+    refused(folder, "model.json: the file is missing")
 
 
 def test_a_normalizer_that_blows_texts_up_is_refused(minilm, tmp_path):

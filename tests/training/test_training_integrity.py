@@ -386,7 +386,7 @@ def test_checkpoint_says_why_where_a_library_hides_it(tmp_path, monkeypatch):
 
 def test_run_folder_that_cannot_be_made_is_said(tmp_path):
     (tmp_path / "run").write_text("a file")
-    with pytest.raises(UnwritableError, match=r"run/stage-0: cannot be written"):
+    with pytest.raises(UnwritableError, match=r"run/stage-0: this cannot be written"):
         fit_line(tmp_path / "run" / "stage-0", dev=float)
 
 
