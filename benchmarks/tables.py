@@ -1,5 +1,6 @@
-"""Write the tables of README and docs from benchmarks/results, between `<!-- table NAME -->` and `<!-- end
--->`, and the numbers in prose that a `<!-- numbers: … -->` stands behind (tabling/numbers.py).
+"""Write the tables of README and docs, which stand between `<!-- table NAME -->` and `<!-- end -->`, and the
+numbers in prose that have a marker `<!-- numbers: … -->` (tabling/numbers.py). Tables are made from
+benchmarks/results, and those of the keys of a recipe from src/likewise/schema.
 
 python benchmarks/tables.py               rewrite
 python benchmarks/tables.py --check       fail if a page is not what the results say
@@ -20,6 +21,7 @@ from tabling import (
     experiments,
     house,
     kept,
+    keys,
     labels,
     leaks,
     multilingual,
@@ -86,6 +88,7 @@ FAMILIES: dict[str, Callable[[str], str]] = {
     "classification": labels.classification,
     "cost": relations.cost,
     "experiment": regression.experiment,
+    "keys": keys.keys,
     "language-grid": multilingual.language_grid,
     "language-groups": multilingual.language_groups,
     "language-pairs": multilingual.language_pairs,
@@ -98,7 +101,7 @@ FAMILIES: dict[str, Callable[[str], str]] = {
 
 @cache
 def make(name: str) -> str:
-    """A table by its marker: a name of ours, or `experiment:RESULT`, `by-start:RESULT`."""
+    """A table by its marker: a name in TABLES, or one in FAMILIES with an argument (`experiment:RESULT`)."""
     kind, _, argument = name.partition(":")
     return FAMILIES[kind](argument) if argument else TABLES[name]()
 
@@ -111,7 +114,8 @@ def pages() -> list[Path]:
 def reporting_pages() -> list[Path]:
     """The pages that report results: every decimal number there says where it comes from."""
     docs = ROOT / "docs"
-    return [ROOT / "README.md", docs / "evaluation.md", *sorted((docs / "methods").glob("*.md"))]
+    single = [ROOT / "README.md", docs / "evaluation.md", docs / "results.md"]
+    return [*single, *sorted((docs / "methods").glob("*.md"))]
 
 
 def updated(page: str) -> str:

@@ -477,17 +477,23 @@ def models(tmp_path_factory, tiny_encoder):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("plain", *NOUN, "0..1", "--mode", "zero"), "none that reads descriptions: train it with head = "),
+        (
+            ("plain", *NOUN, "0..1", "--mode", "zero"),
+            "none that reads descriptions, so it cannot learn 'noun' later. Train a model with head = ",
+        ),
         (("plain", "new.csv", *NOUN, "0..1"), "none that reads descriptions"),
         (("raw", *NOUN, "0..1", "--mode", "zero"), "was not trained by Likewise, so it cannot be updated"),
         (
             ("model", "--task", "alike", "--describe", "x", "--scale", "0..1", "--mode", "zero"),
             "the model already answers 'alike'. Choose another --task NAME.",
         ),
-        (("model", "new.csv", "--task", "noun", "--scale", "0..1"), 'what noun asks: --describe "'),
+        (("model", "new.csv", "--task", "noun", "--scale", "0..1"), 'question in words: --describe "'),
         (("model", "--task", "noun", "--describe", " ", "--scale", "0..1", "--mode", "zero"), "--describe"),
-        (("model", "new.csv", "--task", "noun", "--describe", "x"), "noun has no scale: give --scale lo..hi"),
-        (("model", *NOUN, "no|yes", "--mode", "zero"), "--scale 'no|yes' is no scale"),
+        (("model", "new.csv", "--task", "noun", "--describe", "x"), "noun has no scale. Give --scale lo..hi"),
+        (
+            ("model", *NOUN, "no|yes", "--mode", "zero"),
+            "--scale 'no|yes' is not a scale. Give --scale lo..hi",
+        ),
         (
             ("model", "--task", "noun", "--describe", "wer weiß", "--scale", "0..1", "--mode", "zero"),
             "knows no word of the description (wer, weiß). Use other words.",
@@ -495,23 +501,32 @@ def models(tmp_path_factory, tiny_encoder):
         (("model", *NOUN, "4..0", "--mode", "zero"), "the range 4..0 is empty"),
         (
             ("model", *NOUN, "0..1"),
-            "--mode hot trains on rated pairs: name a file of them, or use --mode zero",
+            "--mode hot trains on rated pairs, but no file is given. Name a file of rated pairs",
         ),
-        (("model", "new.csv", *NOUN, "0..1", "--mode", "zero"), "leave new.csv out, or use --mode hot"),
+        (
+            ("model", "new.csv", *NOUN, "0..1", "--mode", "zero"),
+            "new.csv is given. Leave it out, or use --mode hot.",
+        ),
         (("model", *NOUN, "0..1", "--mode", "warm"), "is not one of zero, hot, cold"),
         (("model", "empty.csv", *NOUN, "0..1"), "no rows"),
         (("model", "nothing.csv", *NOUN, "0..1"), "nothing.csv"),
-        (("model", "few.csv", *NOUN, "0..1"), "5 rated pairs are too few"),
+        (
+            ("model", "few.csv", *NOUN, "0..1"),
+            "few.csv: has 5 rated pairs, but a part of them becomes the dev set, which takes 10 or more",
+        ),
         (("model", "absent.csv", *NOUN, "0..1"), "absent.csv"),
         (
             ("model", "other.csv", *NOUN, "0..1"),
             "no ratings of noun; its columns are text_a, text_b, alike, apart",
         ),
         (("model", "new.csv", *NOUN, "3..4"), "outside 3 to 4"),
-        (("model", "new.csv", *NOUN, "0..1", "--labels", "a, b"), "answers pairs: describe the relation"),
+        (
+            ("model", "new.csv", *NOUN, "0..1", "--labels", "a, b"),
+            "answers pairs, so a new relation needs a description and a scale, not labels",
+        ),
         (("model", "new.csv", *NOUN, "0..1", "--freeze", "roof"), "freeze 'roof' matches no parameter"),
-        (("labels", "mood.csv", *NOUN, "0..1"), "classifies texts: name the labels"),
-        (("labels", "--task", "tone"), "task 'tone' has no texts"),
+        (("labels", "mood.csv", *NOUN, "0..1"), "classifies texts, so a new task needs labels"),
+        (("labels", "--task", "tone"), "task 'tone' has no labelled texts"),
     ],
 )
 def test_updates_that_cannot_be_made_say_why_and_write_nothing(models, tmp_path, here, arguments, reason):

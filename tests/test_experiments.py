@@ -707,6 +707,33 @@ def test_experiment_report_keeps_files_that_appear_while_cells_are_trained(
     assert (tmp_path / "report" / name).read_text() == "a user's"
 
 
+def test_experiment_keeps_no_run_whose_files_changed_after_it_was_named(
+    files, tmp_path, here, monkeypatch, tiny_pairs
+):
+    """Cells wait for hours; what was read then is not what the cell's name says."""
+    from likewise.experiments import runner
+
+    pairs = tmp_path / "own.csv"
+    shutil.copy(tiny_pairs, pairs)
+    for path in tmp_path.glob("*.toml"):
+        path.write_text(path.read_text().replace(str(tiny_pairs), str(pairs)))
+    run = runner.run_cell
+
+    def later(cell, *arguments, **options):
+        text = pairs.read_text()
+        pairs.write_text(text + text.splitlines()[1] + "\n")
+        try:
+            return run(cell, *arguments, **options)
+        finally:
+            pairs.write_text(text)
+
+    monkeypatch.setattr(runner, "run_cell", later)
+    code, said = here("experiment", files, "--output", "cells")
+    assert code != 0
+    assert "own.csv has changed since the experiment began" in " ".join(said.split())
+    assert not list((tmp_path / "cells").glob("*.json"))
+
+
 def test_experiment_cell_changes_with_weights_behind_a_link(tmp_path, tiny_encoder):
     from likewise.data.filecache import content_digests
 

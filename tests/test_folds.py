@@ -258,5 +258,5 @@ def test_folds_without_anything_to_choose_are_refused(tasks):
 def test_stages_over_a_frozen_encoder_have_no_folds(tasks):
     text = EXPERIMENT.replace('recipe = "{folder}/tasks.toml"', 'recipe = "multilingual"')
     file = write_experiment(tasks, text.partition('[[setting]]\nname = "single"')[0])
-    with pytest.raises(RecipeError, match="'refine' has no folds; drop folds"):
+    with pytest.raises(RecipeError, match=r"of kind 'refine', but only .* have folds; remove folds"):
         ExperimentPlan(read_experiment(file), "cpu", "fp32", None).grid_cells()

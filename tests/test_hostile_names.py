@@ -244,7 +244,7 @@ def test_a_file_of_any_name_gives_a_recipe_with_a_name(text, made):
 
 def test_recipe_limits_its_relations():
     relations = {f"r{n}": {} for n in range(MAX_RELATIONS + 1)}
-    with pytest.raises(RecipeError, match=r"1,002 relations, at most 1,000 are learnt at once"):
+    with pytest.raises(RecipeError, match=r"has 1,002 relations, but at most 1,000 can be learnt at once"):
         parse_recipe(recipe(relation={**relations, "similarity": {}}), "r.toml")
 
 

@@ -510,7 +510,7 @@ def test_own_paraphrases_take_the_place_of_a_shipped_recipe_s(tiny_encoder, tmp_
         weights.append(model.model.encoder.state_dict())
     assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
     [report], about = model.about["stages"], model.about["recipe"]
-    assert about["description"].startswith("Phrase alignments of table ")
+    assert about["description"].startswith("Phrase injection with the pairs of table ")
     assert about["stage"][0]["evaluate_every"] is None
     assert len(report["history"]) >= 1
 
@@ -526,7 +526,9 @@ def test_too_few_own_paraphrases_are_refused_with_how_many_it_takes(tiny_encoder
 def test_own_paraphrases_have_no_ratings(tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text("text_a,text_b,similarity\nthe dog runs,a dog is running,3\nthe cat,a cat,2\n")
-    with pytest.raises(DataError, match="it learns phrases and has no relation to declare") as caught:
+    with pytest.raises(
+        DataError, match="it learns phrases and no relation, but --relation declares one"
+    ) as caught:
         likewise.train("paraphrase-injection", data=str(file), relations=["similarity:0..5"])
     # That was done: the remedy is to leave it out.
     assert "declare what a column holds" not in str(caught.value)
@@ -560,7 +562,9 @@ def test_pairs_without_any_link_are_refused(tiny_encoder, tmp_path):
 
 def test_an_injection_stands_alone(tiny_encoder):
     made = recipe("links.jsonl", tiny_encoder)
-    with pytest.raises(RecipeError, match="stands alone"):
+    with pytest.raises(
+        RecipeError, match="kind 'inject' cannot follow kind 'inject': it must be the only stage of a recipe"
+    ):
         parse_recipe({**made, "stage": made["stage"] * 2}, "recipe")
 
 

@@ -535,7 +535,7 @@ def test_a_new_head_is_not_reported_as_missing(tiny_encoder):
 
 
 def test_a_named_corpus_of_several_ratings_is_asked_which(data_dir):
-    with pytest.raises(DataError, match="rates relatedness, entailment, and one relation is learnt"):
+    with pytest.raises(DataError, match="rates relatedness, entailment, but only one can be learnt"):
         make_recipe("finetune", data="sick/train", data_dir=data_dir)
 
 

@@ -294,7 +294,8 @@ def test_bad_tasks_are_refused(tiny_encoder, tasks):
     data = [{"source": "x"}]
     mixed = [{"data": data, "objective": [{"relation": "mood"}]}, {"kind": "labels", "data": data}]
     with pytest.raises(
-        RecipeError, match="labels stands alone or follows labels: train the encoder by another recipe first"
+        RecipeError,
+        match="kind 'labels' cannot follow kind 'pairs': it must come first or follow another stage",
     ):
         train(tasks, "model", overrides={"stage": mixed})
     (tasks / "mood-train.csv").write_text("text,mood\nthe man,praise\na woman,praise\n")

@@ -546,7 +546,8 @@ objective = [{{ relation = "similarity" }}]
 """
     (world / "recipe.toml").write_text(head + f"[[stage]]{pairs}[[stage]]{first}")
     with pytest.raises(
-        RecipeError, match=r"stage\.1\.kind: .* parallel learns on vectors of a frozen encoder"
+        RecipeError,
+        match=r"stage\.1\.kind: kind 'parallel' cannot follow kind 'pairs': .* its encoder is frozen",
     ):
         train(world, "model")
 

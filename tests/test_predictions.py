@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import threading
 import zipfile
 
 import numpy as np
 import pytest
 
-from likewise.errors import DataError, EvaluationError
+from likewise.errors import DataError, EvaluationError, UsageError
 from likewise.evaluation import compare_results
 from likewise.evaluation.sharing import text_fingerprints
 from likewise.experiments import predictions, run_experiments
-from likewise.experiments.predictions import gather, read_run, write_summary
+from likewise.experiments.predictions import Gathered, gather, read_run, write_summary
 
 ROWS = [("A dog runs.", "a dog runs"), ("A cat.", "A dog runs."), ("One.", "Two.")] * 20
 GOLD = np.array([5.0, 1.5, 0.5] * 20, dtype=np.float32)
@@ -254,14 +255,65 @@ def test_a_writer_that_was_stopped_in_an_empty_folder_is_repeated(tmp_path, monk
     assert read_run(summary, "a", seed=1)
 
 
-def test_files_that_are_not_of_the_replaced_result_stay(tmp_path):
+def test_files_that_the_replaced_result_does_not_name_stay(tmp_path):
+    """Neither what a user calls like ours, nor what another result or a copy of one still names."""
     out = tmp_path / "out"
-    out.mkdir()
-    theirs = ["mine.predictions.npz", "mine.predictions-mine.npz", "other.predictions-0123456789ab.npz"]
+    summary, beside = write_summary(gathered(), out)
+    shutil.copy(summary, out / "before.json")
+    hashed = [f"{name}.predictions-0123456789ab.npz" for name in ("mine", "other")]
+    theirs = ["mine.predictions.npz", *hashed]
     for name in theirs:
         (out / name).write_bytes(b"a user's")
-    write_summary(gathered(), out)
+    write_summary(gathered(more=3), out)
     assert all((out / name).read_bytes() == b"a user's" for name in theirs)
+    assert beside.is_file()
+    assert read_run(out / "before.json", "a", seed=1)
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_what_stands_under_the_name_of_predictions_is_not_written_over(tmp_path, kind):
+    out = tmp_path / "out"
+    summary, beside = write_summary(gathered(), out)
+    summary.unlink()
+    beside.unlink()
+    notes = tmp_path / "notes.txt"
+    notes.write_text("a user's")
+    shutil.copy(notes, beside) if kind == "file" else beside.symlink_to(notes)
+    with pytest.raises(UsageError, match="already exists and holds something else"):
+        write_summary(gathered(), out)
+    assert notes.read_text() == beside.read_text() == "a user's"
+    assert not summary.exists()
+
+
+def test_results_that_differ_in_the_order_of_tasks_alone_have_the_same_predictions(tmp_path):
+    one = gathered()
+    other = gathered()
+    arrays = dict(reversed(other.predictions.arrays.items()))
+    other.predictions = Gathered(other.predictions.about, arrays)
+    assert write_summary(one, tmp_path / "a")[1].name == write_summary(other, tmp_path / "b")[1].name
+
+
+def test_two_writers_of_one_result_take_turns(tmp_path, monkeypatch):
+    """The one that is stopped between its two files holds the other up, which then finds both."""
+    write = predictions.write_json_aside
+    began, ended = threading.Event(), threading.Event()
+
+    def slowly(*arguments, **options):
+        began.set()
+        assert not ended.wait(0.5)
+        write(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(predictions, "write_json_aside", slowly)
+        first = threading.Thread(target=write_summary, args=(gathered(), tmp_path / "out"))
+        first.start()
+        began.wait(5)
+        patch.setattr(predictions, "write_json_aside", write)
+        write_summary(gathered(more=3), tmp_path / "out")
+        ended.set()
+        first.join()
+    assert read_run(tmp_path / "out" / "mine.json", "a", seed=1)
+    assert sorted(path.suffix for path in (tmp_path / "out").iterdir()) == [".json", ".npz"]
 
 
 def test_predictions_of_earlier_versions_go_with_the_result_that_named_them(tmp_path):

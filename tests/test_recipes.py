@@ -135,7 +135,7 @@ def test_recipe_reports_all_problems_with_their_paths():
             "stage.0.objective.0: loss 'kl_grid' fits heads distribution",
         ),
         ("stage.0.objective.0.k", 2.0, "has no option k"),
-        ("stage.0.objective.0.relation", "mood", "'mood' is not one of similarity"),
+        ("stage.0.objective.0.relation", "mood", "'mood' is not one of the recipe's relations (similarity)"),
     ],
 )
 def test_recipe_objectives_are_checked_by_name(path, value, message, tiny_encoder, tiny_pairs):
@@ -227,7 +227,7 @@ def test_data_override_learns_a_single_rating_column_as_the_recipe_learns_its_ow
     assert {name: (spec.lo, spec.hi) for name, spec in recipe.relation.items()} == {"score": (0, 1)}
     assert [o.model_copy(update={"relation": "similarity"}) for o in stage.objective] == list(own.objective)
     assert {o.relation for o in stage.objective} == {"score"}
-    assert told == [f"{scored} does not rate similarity: the model will not answer that"]
+    assert told == [f"{scored} does not rate similarity, so the model will not answer it"]
     lines = dry_run(recipe, context=RunContext(device="cpu", tables=tables))
     assert any("learns score (" in line for line in lines)
 
@@ -326,7 +326,9 @@ def test_cosine_of_a_ranking_loss_is_settled_on_the_relations_scale(tiny_encoder
 
 def test_anchor_of_an_untrained_encoder_is_refused():
     bilstm = {"kind": "bilstm", "vectors": "glove100"}
-    with pytest.raises(RecipeError, match=r"stage.0.anchor: it would hold .* untrained encoder"):
+    with pytest.raises(
+        RecipeError, match=r"stage.0.anchor: is 3, but encoder kind 'bilstm' starts untrained"
+    ):
         read_recipe("similarity", overrides={"encoder": bilstm})
     assert read_recipe("similarity", overrides={"encoder": bilstm, "stage.0.anchor": 0.0})
 

@@ -343,7 +343,7 @@ def test_several_ratings_get_a_head_each_and_not_one_cosine(world):
 def test_rated_pairs_that_are_taught_as_paraphrases_are_named_as_that(world):
     told = []
     make_recipe("paraphrase-injection", data="pairs.csv", tell=told.append)
-    assert any("taught as a paraphrase, whatever similarity" in line for line in told)
+    assert any("counts as a paraphrase; ratings of similarity" in line for line in told)
 
 
 def test_a_label_model_of_one_task_needs_no_task_and_is_not_explained_in_pairs(world):

@@ -202,8 +202,8 @@ def test_train_remedy_for_several_relations_is_taken_as_it_stands(finetune, labe
     (labelled / "pairs.csv").write_text(f"text_a,text_b,how near,label\n{rows}")
     code, said = finetune()
     assert code == 1
-    assert "pairs.csv: rates how near, label, and one relation is learnt; name it: " in said
-    remedies = said.strip().partition("name it: ")[2].split(" or ")
+    assert "pairs.csv: rates how near, label, but only one can be learnt; declare it: " in said
+    remedies = said.strip().partition("declare it: ")[2].split(" or ")
     assert len(remedies) == 2
     for remedy in remedies:
         code, said = finetune(*shlex.split(remedy), "--overwrite")
@@ -215,8 +215,8 @@ def test_train_remedy_for_no_relation_is_taken_as_it_stands(finetune, labelled):
     (labelled / "pairs.csv").write_text(f"text_a,text_b,the verdict\n{rows}")
     code, said = finetune()
     assert code == 1
-    assert "no column looks like a rating" in said
-    code, said = finetune(*shlex.split(said.strip().partition("for labels ")[2]))
+    assert "has the columns the verdict besides its texts, but none looks like a rating" in said
+    code, said = finetune(*shlex.split(said.strip().partition("as labels with ")[2]))
     assert code == 0, said
 
 
@@ -248,8 +248,8 @@ def test_dry_run_refuses_a_tracker_that_nobody_knows(finetune):
 @pytest.mark.parametrize(
     ("features", "two_tower", "expected"),
     [
-        ("simple", "true", 'features = "simple" let texts that are encoded apart never meet'),
-        ("cosine", "false", 'features = "cosine" are for texts that are encoded apart'),
+        ("simple", "true", 'features = "simple" cannot compare texts that are encoded separately'),
+        ("cosine", "false", 'features = "cosine" needs texts that are encoded separately'),
     ],
 )
 def test_dry_run_refuses_features_that_do_not_fit_the_towers(here, labelled, features, two_tower, expected):
@@ -320,7 +320,7 @@ def test_train_of_single_texts_says_who_learns_those(here, tmp_path):
     (tmp_path / "my notes.csv").write_text("text,score\n" + "".join(f"note {n},{n % 5}\n" for n in range(24)))
     code, said = here("train", "my notes.csv", "--output", "m")
     assert code == 1
-    assert "only 'text' is known to hold texts" in said
+    assert "my notes.csv: has one column of texts, 'text', but pairs need two" in said
     assert "likewise train finetune --data 'my notes.csv'" in said
 
 

@@ -22,11 +22,6 @@ def is_there(name: str) -> bool:
     return (RESULTS / f"{name}.json").is_file()
 
 
-def names_like(pattern: str) -> list[str]:
-    """Names of the result files that a pattern fits, sorted."""
-    return [file.stem for file in sorted(RESULTS.glob(f"{pattern}.json"))]
-
-
 def markdown(header: list[str], rows: list[list[str]]) -> str:
     """A Markdown table."""
     lines = [header, ["---"] * len(header), *rows]

@@ -24,7 +24,7 @@ def paper(name: str) -> str:
         rows.append([start or "–", setting["setting"], *cells, str(len(setting["seeds"]))])
     for label, cells in published_rows(name).items():
         rows.append(["paper", label, *cells, ""])
-    return markdown(["start", "setting", *columns, "seeds"], rows)
+    return markdown(["encoder", "setting", *columns, "seeds"], rows)
 
 
 def search(name: str) -> str:

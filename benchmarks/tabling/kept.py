@@ -19,6 +19,7 @@ _FULL = {
     "kept-regression": "STS-B + SICK",
     "kept-table3": "NLI, then STS-B + SICK",
 }
+_STEPS = {"drift": "drift away from the starting model", "scatter": "scatter around it"}
 _ACTIVITY = {
     "HAP similarity": "similarity",
     "HAP relatedness": "relatedness",
@@ -28,7 +29,7 @@ _ACTIVITY = {
 
 
 def draws() -> str:
-    """300 rated pairs: the untouched encoder and what answers after training, draw by draw."""
+    """300 rated pairs: the raw encoder and what answers after training, draw by draw."""
     rows = []
     found = read("kept-draws")["draws"]
     for one in found:
@@ -38,7 +39,7 @@ def draws() -> str:
             [
                 str(one["draw"]),
                 _number(one["raw"]),
-                f"{_number(shipped['answer'])}{' (the start was kept)' if start else ''}",
+                f"{_number(shipped['answer'])}{' (the starting model was kept)' if start else ''}",
                 _number(left_out["answer"]),
                 _number(left_out["head"]),
                 f"{left_out['mean_answer']:.2f} / {left_out['mean_rating']:.2f}",
@@ -50,19 +51,19 @@ def draws() -> str:
         *(_mean(one["step 0 left out"][key] for one in found) for key in ("answer", "head")),
     ]
     rows.append(["**mean**", *(f"**{value:.2f}**" for value in mean), ""])
-    header = ["draw", "untouched encoder", "answer", "answer, start not a candidate"]
-    return markdown([*header, "head alone, start not a candidate", "mean answer / mean rating"], rows)
+    header = ["draw", "raw encoder", "answer", "answer, starting model excluded"]
+    return markdown([*header, "head alone, starting model excluded", "mean answer / mean rating"], rows)
 
 
 def full() -> str:
-    """Regression on all clean rows: the recipe's head and the paper's, with and without the start."""
+    """Regression on all clean rows: the recipe's head and the paper's, with the starting model or not."""
     rows = [[label_of("minilm", [COSINE]), f"**{sts7_average('minilm'):.2f}**", "–", "–", "–"]]
     for name, title in _FULL.items():
         for setting in read(name)["settings"]:
             dev = ", ".join(f"{100 * value:.2f}" for value in setting["dev"])
             rows.append(
                 [
-                    f"{title}: {setting['setting'].replace('step 0 left out', 'start not a candidate')}",
+                    f"{title}: {setting['setting'].replace('step 0 left out', 'starting model excluded')}",
                     f"**{spread(setting, 'answer average')}**",
                     spread(setting, "average"),
                     spread(setting, "head average"),
@@ -83,7 +84,7 @@ def nli() -> str:
     for setting in read("kept-nli")["settings"]:
         rows.append(
             [
-                setting["setting"],
+                setting["setting"].replace("the cosine too", "with the cosine as well"),
                 spread(setting, "average"),
                 spread(setting, "head average"),
                 *(spread(setting, name) for name in names),
@@ -115,7 +116,7 @@ def selection() -> str:
     cells = read("selection")["cells"]
     rows = [
         [
-            {"drift": "drift away from the start", "scatter": "scatter around it"}[one["steps differ by"]],
+            _STEPS[one["steps differ by"]],
             f"{one['rows']:,}",
             str(one["steps"]),
             f"{one['plain']:.1f}",
@@ -132,7 +133,7 @@ def answers() -> str:
     numbers = read("answers")["numbers"]
     rows = []
     for way, found in numbers.items():
-        title = f"`{way}`" if way.startswith("evaluate") else way
+        title = f"`{way}`" if way.startswith("evaluate") else way.replace("untouched", "raw")
         rows.append([title, *(_shown(found[name], name) for name in _COLUMNS)])
     return markdown(["", *_COLUMNS.values()], rows)
 

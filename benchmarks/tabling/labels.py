@@ -90,8 +90,10 @@ def updates() -> str:
                     f"{time:.0%}",
                 ]
             )
-    header = ["scenario", "update", "old tasks, change", "new task", "against cold", "steps, of cold's"]
-    return markdown([*header, "time, of cold's"], rows)
+    header = ["scenario", "update", "change on the old tasks", "accuracy on the new task"]
+    return markdown(
+        [*header, "difference from cold", "steps, of those of cold", "time, of that of cold"], rows
+    )
 
 
 def affinity(name: str) -> str:

@@ -40,18 +40,19 @@ def language_probes(name: str) -> str:
     probes = {probe["view"]: probe for probe in result["probes"]}
     chance = f"{probes['model']['chance']:.0f}"
     logistic = [f"{probes[view]['accuracy']['value']:.1f}" for view in views]
-    rows.append(["language from the vector, logistic, %", *logistic, chance])
-    rows.append(
-        ["language of the nearest vector, %", *(f"{probes[v]['nearest']:.1f}" for v in views), chance]
-    )
+    rows.append(["language predicted from the vector by logistic regression, %", *logistic, chance])
+    nearest = [f"{probes[view]['nearest']:.1f}" for view in views]
+    rows.append(["nearest vector of another sentence has the same language, %", *nearest, chance])
     spread = {entry["view"]: entry for entry in result["spread"]}
-    rows.append(["deviation of the cosine", *(f"{spread[view]['deviation']:.2f}" for view in views), "–"])
-    return markdown(["", "frozen encoder", "model", "goal"], rows)
+    rows.append(
+        ["standard deviation of the cosine", *(f"{spread[view]['deviation']:.2f}" for view in views), "–"]
+    )
+    return markdown(["measure", "frozen encoder", "model", "goal"], rows)
 
 
 def retrieval_rows(result: dict[str, Any]) -> list[list[str]]:
     """Retrieval before and after: over all languages, and over those without training text."""
-    kinds = {"all languages": "languages", "held-out languages": "of them never seen"}
+    kinds = {"all languages": "languages", "held-out languages": "of them without training text"}
     return [
         [
             f"Tatoeba retrieval, {average['languages']} {kinds[average['name']]}, %",
@@ -70,7 +71,7 @@ def languages() -> str:
     labels = {
         "cross-lingual": "14 language pairs, Pearson",
         "held-out pairs": "8 of them without a rated pair, Pearson",
-        "with a held-out language": "2 of them with Portuguese, never seen, Pearson",
+        "with a held-out language": "2 of them with Portuguese, not in training, Pearson",
     }
     rows = [
         [label, f"{averages[name]['raw_pearson']['value']:.1f}", f"{averages[name]['pearson']['value']:.1f}"]
@@ -78,7 +79,7 @@ def languages() -> str:
     ]
     rows.append(["English alone, Pearson", f"{english['raw_pearson']:.1f}", f"{english['pearson']:.1f}"])
     rows += retrieval_rows(result)
-    return markdown(["", "multilingual-e5-small", "after `multilingual`"], rows)
+    return markdown(["measure", "multilingual-e5-small", "after `multilingual`"], rows)
 
 
 def pair_groups(pairs: Iterable[str]) -> dict[str, list[str]]:
@@ -105,7 +106,19 @@ def language_groups(name: str) -> str:
         ]
         for setting in settings
     ]
-    return markdown(["", *groups, "seeds"], rows)
+    return markdown(["setting", *groups, "seeds"], rows)
+
+
+# Settings of the grid as the results name them, and as the table does.
+GRID_SETTINGS = {
+    "raw": f"{FREE}: {COSINE}",
+    "S1": "stage 1",
+    "S1 + prelayer": "stage 1 with a prelayer",
+    "S2": "both stages",
+    "S2 + convolution": "both stages, convolution",
+    "S2 + sigmoid": "both stages, sigmoid",
+    "S2 + Smooth K2 on the sigmoid": "both stages, Smooth K2 on the sigmoid",
+}
 
 
 def language_grid(name: str) -> str:
@@ -127,12 +140,12 @@ def language_grid(name: str) -> str:
         rows.append(
             [
                 setting["start"],
-                setting["setting"],
+                GRID_SETTINGS[setting["setting"]],
                 *(f"{sum(mean[p] for p in pairs) / len(pairs):.2f}" for pairs in groups.values()),
                 "–" if setting["setting"] == "raw" else f"{better} of {len(pairs_of)}",
             ]
         )
-    return markdown(["base", "", *groups, "cross-lingual pairs above raw"], rows)
+    return markdown(["encoder", "setting", *groups, "cross-lingual pairs above the raw cosine"], rows)
 
 
 def language_means() -> str:
@@ -145,4 +158,7 @@ def language_means() -> str:
     for label, pairs in groups.items():
         means = [sum(result["pairs"][pair][key] for pair in pairs) / len(pairs) for key in keys]
         rows.append([label, *(f"{100 * value:.2f}" for value in means)])
-    return markdown(["", *(key.capitalize() for key in keys)], rows)
+    header = [
+        f"{metric.capitalize()}, {shown}" for metric in ("pearson", "spearman") for shown in (COSINE, ways[1])
+    ]
+    return markdown(["language pairs", *header], rows)

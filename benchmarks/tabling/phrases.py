@@ -1,4 +1,4 @@
-"""Phrases: alignment, explanations, encoders that were taught paraphrases."""
+"""Phrases: alignment, explanations, phrase injection and what it gives fine-tuned tasks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,30 @@ from typing import Any
 
 from tabling.baselines import COSINE, FREE, MAJORITY, free_ways
 from tabling.common import is_there, markdown, published_rows, read, spread
+
+# Settings as the results name them, and as the tables do; others have the same name in both.
+_SHOWN = {
+    "as it is": "no injection",
+    "taught, seed 1": "injected, seed 1",
+    "taught, seed 2": "injected, seed 2",
+    "taught, seed 3": "injected, seed 3",
+    "half of the links astray": "half of the links wrong",
+    "all links astray": "all links wrong",
+    "phrases alone, as aligned": "phrases alone, links as aligned",
+    "phrases alone, all astray": "phrases alone, all links wrong",
+    "as they are": "raw ratings",
+    "around their mean": "standardised ratings",
+}
+# Variants of injection by the names of their checkpoints (benchmarks/inject.py).
+_VARIANTS = {
+    "both": "sentences and phrases",
+    "simple": "simple features",
+    "sentences": "sentences alone",
+    "phrases": "phrases alone",
+    "phrases-simple": "phrases alone, simple",
+    "binary": "phrases, two classes",
+    "near": "near negatives",
+}
 
 
 def alignment() -> str:
@@ -24,7 +48,7 @@ def alignment() -> str:
             shown = [f"**{number}**" if number == best else number for number in numbers]
             rows.append([encoder, label, "chunks" if chunks else "words", *shown, tokens])
     return markdown(
-        ["encoder", "data", "links of", "ours", "best cosines", "overlap", "ours, words of chunks"], rows
+        ["encoder", "data", "links of", "ours", "best cosines", "word overlap", "ours, words of chunks"], rows
     )
 
 
@@ -35,9 +59,9 @@ def explaining() -> str:
     for name, found in result["chunks"].items():
         ways = ("unlinked f1", "unlinked f1, best cosines", "unlinked f1, overlap")
         numbers = [f"{100 * found[way]:.1f}" for way in ways]
-        rows.append([f"iSTS {name}: chunks people left unlinked, F1", *numbers, "–"])
+        rows.append([f"iSTS {name}: chunks that people left unlinked, F1", *numbers, "–"])
         strengths = [f"{found[way]:.3f}" for way in ("strength spearman", "strength spearman, overlap")]
-        label = f"iSTS {name}: strength against people's score, Spearman"
+        label = f"iSTS {name}: strength of a link against people's score, Spearman"
         rows.append([label, strengths[0], "–", strengths[1], "–"])
     for name, found in result["edits"].items():
         rows.append(
@@ -58,11 +82,11 @@ def explaining() -> str:
     label = f"all {total} edits: the least matched phrase holds every new word, %"
     rows.append([label, pooled[0], *"––", pooled[1]])
     free = [f"{FREE}: {way}" for way in ("mutual best cosines", "common words", "a phrase at random")]
-    return markdown(["", "ours", *free], rows)
+    return markdown(["measure", "ours", *free], rows)
 
 
 def injection() -> str:
-    """How well encoders learn phrases in each way: accuracies on held-out paraphrases, in per cent."""
+    """How well encoders learn phrases in each variant: accuracies on held-out paraphrases, in per cent."""
     results = read("injection")
     rows = [["–", f"{FREE}: {MAJORITY}", f"{100 * commonest_phrases(results):.1f}", *"–––", "50.0", "–", "–"]]
     for name, found in results.items():
@@ -77,16 +101,17 @@ def injection() -> str:
             "sentences",
         )
         numbers = [f"{100 * held[column]:.1f}" if column in held else "–" for column in columns]
-        rows.append([encoder, way, *numbers, f"{found['pairs_of']['train']:,}", f"{found['steps']:,}"])
-    header = ["encoder", "taught", "phrases", "paraphrase", "random", "in-paraphrase", "sentences"]
+        counts = [f"{found['pairs_of']['train']:,}", f"{found['steps']:,}"]
+        rows.append([encoder, _VARIANTS[way], *numbers, *counts])
+    header = ["encoder", "injection variant", "phrases", "paraphrase", "random", "in-paraphrase", "sentences"]
     return markdown([*header, "training pairs", "steps"], rows)
 
 
 def commonest_phrases(results: dict[str, Any]) -> float:
     """The share of the commonest of the three classes of held-out phrases.
 
-    The accuracy over all phrases is the mean of those of the classes, weighted by their shares; several ways
-    of teaching are judged by the same phrases, so their accuracies give the shares away.
+    The accuracy over all phrases is the mean of those of the classes, weighted by their shares. Several
+    variants are judged by the same phrases, so their accuracies give the shares away.
     """
     import numpy as np
 
@@ -107,13 +132,13 @@ TASKS_AFTER_PHRASES = (
     ("RTE", "paraphrase", "RTE"),
     ("MNLI", "paraphrase-mnli", "MNLI"),
     ("CoLA, in domain", "paraphrase-single", "CoLA in-domain"),
-    ("CoLA, out of it", "paraphrase-single", "CoLA out-of-domain"),
+    ("CoLA, out of domain", "paraphrase-single", "CoLA out-of-domain"),
     ("SST-2", "paraphrase-single", "SST-2"),
 )
 
 
 def injected_tasks() -> str:
-    """Fine-tuned tasks by what the encoder was taught before; the difference to none, * if significant."""
+    """Fine-tuned tasks by the injection before; the difference to none, * if significant."""
     columns = [column for _, _, column in TASKS_AFTER_PHRASES]
     rows = [["–", f"{FREE}: {MAJORITY}", *(_free(column, MAJORITY) for column in columns)]]
     for encoder in ("minilm", "mpnet"):
@@ -122,9 +147,16 @@ def injected_tasks() -> str:
         for setting in found["paraphrase-1k"]["settings"]:
             name = setting["setting"]
             cells = [_with_gain(found[stem], name, column) for _, stem, column in TASKS_AFTER_PHRASES]
-            rows.append([encoder, name, *cells])
-    rows += [["paper, BERT-base", name, *cells] for name, cells in published_rows("paraphrase").items()]
-    return markdown(["encoder", "taught before", *(name for name, _, _ in TASKS_AFTER_PHRASES)], rows)
+            rows.append([encoder, _shown(name), *cells])
+    rows += [
+        ["paper, BERT-base", _shown(name), *cells] for name, cells in published_rows("paraphrase").items()
+    ]
+    return markdown(["encoder", "injection", *(name for name, _, _ in TASKS_AFTER_PHRASES)], rows)
+
+
+def _shown(name: str) -> str:
+    """A setting of the results as the tables name it."""
+    return _SHOWN.get(name, name)
 
 
 def _free(column: str, way: str, encoder: str = "") -> str:
@@ -148,7 +180,7 @@ def _with_gain(result: dict[str, Any], name: str, column: str) -> str:
     return f"{means[0]:.1f} ({-compared['difference']:+.1f}{'*' if compared['p_holm'] < 0.05 else ''})"
 
 
-# Ways of teaching against each other: Tables 5 to 7 of Arase & Tsujii 2019.
+# Variants of injection against each other: Tables 5 to 7 of Arase & Tsujii 2019.
 WAYS_COMPARED = (
     ("sentences and phrases", "sentences alone"),
     ("sentences and phrases", "phrases alone"),
@@ -160,7 +192,7 @@ WAYS_COMPARED = (
 
 
 def phrases_first() -> str:
-    """The README's table: the raw cosine, a joint model of 1,000 pairs, the same after phrases."""
+    """The README's table: the raw cosine, a joint model of 1,000 pairs, the same after injection."""
     rows = []
     for encoder, shown in (("minilm", "all-MiniLM-L6-v2"), ("mpnet", "all-mpnet-base-v2")):
         means = {s["setting"]: s["mean"] for s in read(f"paraphrase-1k-{encoder}")["settings"]}
@@ -170,25 +202,25 @@ def phrases_first() -> str:
             for task in ("MRPC", "STS-B")
         ]
         rows.append([shown, *cells])
-    steps = "raw cosine → fine-tuned → phrases first"
+    steps = "raw cosine → fine-tuned → fine-tuned after phrase injection"
     always = f"all paraphrases: {_free('MRPC', MAJORITY)}"
     return markdown(["encoder", f"MRPC, F1 ({always}): {steps}", f"STS-B, Pearson × 100: {steps}"], rows)
 
 
 def joint_targets() -> str:
-    """STS-B on 1,000 pairs, untaught, by how ratings are learnt; the difference to ratings as they are."""
+    """STS-B on 1,000 pairs without injection, by how ratings are learnt; the difference to raw ratings."""
     rows = []
     for encoder in ("minilm", "mpnet"):
         result = _if_there(f"paraphrase-targets-{encoder}")
         rows.append([encoder, f"{FREE}: {COSINE}", _free("STS-B", COSINE, encoder), "–"])
         for setting in result["settings"]:
             name, seeds = setting["setting"], len(setting["numbers"]["STS-B"])
-            rows.append([encoder, name, _with_gain(result, name, "STS-B"), f"{seeds}"])
-    return markdown(["encoder", "ratings", "STS-B, 1k pairs, untaught", "seeds"], rows)
+            rows.append([encoder, _shown(name), _with_gain(result, name, "STS-B"), f"{seeds}"])
+    return markdown(["encoder", "training targets", "STS-B, 1k pairs, no injection", "seeds"], rows)
 
 
 def injected_ways() -> str:
-    """Ways of teaching against each other, 1,000 pairs."""
+    """Variants of injection against each other, 1,000 pairs."""
     tasks = [
         (f"paraphrase-1k-{encoder}", column, f"{column}, {encoder}")
         for encoder in ("minilm", "mpnet")
@@ -235,21 +267,24 @@ def _against_each_other(ways: Sequence[tuple[str, str]], tasks: Sequence[tuple[s
         [one, other, *cells[number * len(tasks) : (number + 1) * len(tasks)]]
         for number, (one, other) in enumerate(ways)
     ]
-    return markdown(["taught", "minus", *(title for _, _, title in tasks)], rows)
+    return markdown(["injection variant", "minus", *(title for _, _, title in tasks)], rows)
 
 
 def injected_checkpoints() -> str:
-    """The gain with 1,000 pairs after each of three runs of the same teaching."""
-    taught, rows = read("injection"), []
+    """The gain with 1,000 pairs after each of three runs of the same injection."""
+    injected, rows = read("injection"), []
     for encoder in ("minilm", "mpnet"):
         result = read(f"paraphrase-checkpoints-{encoder}")
         rows += [[encoder, label, "–", *cells] for label, *cells in _free_rows(encoder)]
         for setting in result["settings"]:
             name = setting["setting"]
             cells = [_with_gain(result, name, column) for column in ("MRPC", "STS-B")]
-            held = "–" if name == result["baseline"] else _held_out(taught, encoder, name.rpartition(" ")[2])
-            rows.append([encoder, name, held, *cells])
-    return markdown(["encoder", "run", "phrases held out, %", "MRPC, 1k pairs", "STS-B, 1k pairs"], rows)
+            held = (
+                "–" if name == result["baseline"] else _held_out(injected, encoder, name.rpartition(" ")[2])
+            )
+            rows.append([encoder, _shown(name), held, *cells])
+    header = ["encoder", "injection", "held-out phrases, accuracy in %", "MRPC, 1k pairs", "STS-B, 1k pairs"]
+    return markdown(header, rows)
 
 
 def _free_rows(encoder: str) -> list[list[str]]:
@@ -258,12 +293,12 @@ def _free_rows(encoder: str) -> list[list[str]]:
     return [[f"{FREE}: {way}", *found] for way, found in zip((MAJORITY, COSINE), cells, strict=True)]
 
 
-def _held_out(taught: dict[str, Any], encoder: str, seed: str) -> str:
+def _held_out(injected: dict[str, Any], encoder: str, seed: str) -> str:
     name = f"injected-{encoder}-both" + ("" if seed == "1" else f"-{seed}")
-    return f"{100 * taught[name]['held_out']['phrases']:.1f}"
+    return f"{100 * injected[name]['held_out']['phrases']:.1f}"
 
 
-# How the settings of paraphrase-noise-ENCODER were taught.
+# The injection of each setting of paraphrase-noise-ENCODER.
 NOISED = {
     "links as aligned": "both",
     "half of the links astray": "both-noise50",
@@ -274,18 +309,18 @@ NOISED = {
 
 
 def injected_noise() -> str:
-    """The gain with 1,000 pairs after teaching by links of which a share is wrong."""
-    taught, rows = read("injection"), []
+    """The gain with 1,000 pairs after injection of links of which a share is wrong."""
+    injected, rows = read("injection"), []
     for encoder in ("minilm", "mpnet"):
         result = read(f"paraphrase-noise-{encoder}")
         rows += [[encoder, label, "–", *cells] for label, *cells in _free_rows(encoder)]
         for setting in result["settings"]:
             name = setting["setting"]
             way = NOISED.get(name)
-            held = f"{100 * taught[f'injected-{encoder}-{way}']['held_out']['phrases']:.1f}" if way else "–"
+            held = f"{100 * injected[f'injected-{encoder}-{way}']['held_out']['phrases']:.1f}" if way else "–"
             cells = [_with_gain(result, name, column) for column in ("MRPC", "STS-B")]
-            rows.append([encoder, name, held, *cells])
-    header = ["encoder", "taught before", "phrases held out, %", "MRPC, 1k pairs", "STS-B, 1k pairs"]
+            rows.append([encoder, _shown(name), held, *cells])
+    header = ["encoder", "injection", "held-out phrases, accuracy in %", "MRPC, 1k pairs", "STS-B, 1k pairs"]
     return markdown(header, rows)
 
 
@@ -295,21 +330,22 @@ TOWERS_TEST = ("sts7", "headlines test", "images test")
 
 
 def two_towers() -> str:
-    """Cosines of sentences and of phrases, as the encoder is and after phrases were taught to two towers."""
-    taught, rows = read("injection"), []
+    """Cosines of sentences and of phrases, of the raw encoder and after injection into two towers."""
+    injected, rows = read("injection"), []
     for name, found in read("two-towers").items():
-        held = f"{100 * taught[name]['held_out']['phrases']:.1f}" if name in taught else "–"
+        held = f"{100 * injected[name]['held_out']['phrases']:.1f}" if name in injected else "–"
         _, _, rest = name.partition("-")
         encoder, _, way = (rest or name).partition("-")
         numbers = [f"{found[column]:.1f}" if column in found else "–" for column in TOWERS_BY + TOWERS_TEST]
         mean = statistics.mean(found[column] for column in TOWERS_BY)
-        rows.append([encoder, way or "as it is", held, *numbers[:3], f"{mean:.1f}", *numbers[3:]])
+        rows.append([encoder, way or "no injection", held, *numbers[:3], f"{mean:.1f}", *numbers[3:]])
     chosen_by = [*TOWERS_BY, "mean of the three"]
-    return markdown(["encoder", "taught", "phrases held out, %", *chosen_by, *TOWERS_TEST], rows)
+    header = ["encoder", "injection variant", "held-out phrases, accuracy in %"]
+    return markdown([*header, *chosen_by, *TOWERS_TEST], rows)
 
 
 def injected_sizes() -> str:
-    """QQP by the number of training pairs: as it is, taught phrases before, what that gives."""
+    """QQP by the number of training pairs: without injection, with it, what that gives."""
     rows = []
     for encoder in ("minilm", "mpnet"):
         result = _if_there(f"paraphrase-qqp-{encoder}")
@@ -321,7 +357,7 @@ def injected_sizes() -> str:
 
 
 def injected_epochs() -> str:
-    """1,000 pairs by how long they are fine-tuned on: as it is, taught phrases before, what that gives."""
+    """1,000 pairs by how long they are fine-tuned on: without injection, with it, what that gives."""
     rows = []
     for encoder in ("minilm", "mpnet"):
         result = read(f"paraphrase-epochs-{encoder}")
@@ -334,7 +370,7 @@ def injected_epochs() -> str:
     return markdown(["encoder", "task", "fine-tuned for", *BEFORE_AND_AFTER], rows)
 
 
-BEFORE_AND_AFTER = ("as it is", "taught before", "gain", "95 % interval", "p")
+BEFORE_AND_AFTER = ("no injection", "with injection", "gain", "95 % interval", "p")
 
 
 def _before_and_after(result: dict[str, Any], compared: dict[str, Any]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tabling.baselines import encoder_of, free_row
-from tabling.common import markdown, names_like, printed, published_rows, read
+from tabling.common import markdown, printed, published_rows, read
 
 
 def tests(name: str) -> str:
@@ -23,7 +23,7 @@ def tests(name: str) -> str:
         ]
         for c in result["comparisons"]
     ]
-    header = ["start", f"{result['baseline']} minus", "relation", "difference", "95 % interval", "Hedges g"]
+    header = ["encoder", f"{result['baseline']} minus", "relation", "difference", "95 % interval", "Hedges g"]
     return markdown([*header, "p (Holm)"], rows)
 
 
@@ -42,60 +42,62 @@ def advice(name: str) -> str:
         [a["start"] or "–", a["column"], f"**{a['choice']}**", f"{a['difference']:+.2f}", a["reason"]]
         for a in read(name)["advice"]
     ]
-    return markdown(["start", "relation", "choose", "joint − single", "because"], rows)
+    return markdown(["encoder", "relation", "choose", "joint − single", "because"], rows)
 
 
 def relations() -> str:
-    """The README's table: several relations by one model, beside what costs nothing and the paper's best."""
+    """The README's table: several relations by one model, below the row that needs no training."""
+    families = ("relations-activity", "relations-sick")
     best = published_rows("relations-best")
-    rows = []
-    for family, label in (("relations-activity", "Human Activity Phrases"), ("relations-sick", "SICK")):
-        for name in names_like(f"{family}-m*"):
+    rows, columns = [], []
+    for encoder in ("minilm", "mpnet"):
+        free, trained, seeds, columns, ways = [], [], [], [], []
+        for family in families:
+            name = f"{family}-{encoder}"
             result = read(name)
             joint = next(s for s in result["settings"] if s["setting"] == "multi-label")
-            _, free = free_row(result["suite"], joint["metrics"], encoder_of(name, joint["start"]))
-            columns = list(joint["metrics"])
-            rows.append(
-                [
-                    label,
-                    ", ".join(column.partition(" ")[2] for column in columns),
-                    joint["start"],
-                    " / ".join(free),
-                    " / ".join(printed(joint, column) for column in columns),
-                    " / ".join(best[family]),
-                    str(len(joint["seeds"])),
-                ]
-            )
-    header = ["data", "relations", "encoder", "no training", "one model"]
-    return markdown([*header, "best in Zhang, Wilson & Mihalcea 2018", "seeds"], rows)
+            label, cells = free_row(result["suite"], joint["metrics"], encoder_of(name, joint["start"]))
+            ways += [way for way in label.partition(": ")[2].split(", ") if way not in ways]
+            columns += joint["metrics"]
+            free += cells
+            trained += [printed(joint, column) for column in joint["metrics"]]
+            seeds.append(str(len(joint["seeds"])))
+        rows.append([joint["start"], f"none: {', '.join(ways)}", *free, "–"])
+        rows.append([joint["start"], "one model per data set", *trained, ", ".join(seeds)])
+    published = [value for family in families for value in best[family]]
+    rows.append(["–", "best in Zhang, Wilson & Mihalcea 2018", *published, ""])
+    return markdown(["encoder", "training", *columns, "seeds"], rows)
 
 
-DESCRIBED = (
-    "raw cosine",
-    "nearest known, chosen on dev",
-    "zero",
-    "zero, another question",
-    "hot",
-    "hot, 10% rehearsed",
-    "own head",
-    "supervised, described",
-    "supervised, own heads",
-)
+# Settings as the results name them, and as the table does.
+DESCRIBED = {
+    "raw cosine": "no training: raw cosine",
+    "nearest known, chosen on dev": "the nearest known relation, chosen on dev",
+    "zero": "zero update",
+    "zero, another question": "zero update, unrelated question",
+    "hot": "hot update",
+    "hot, 10% rehearsed": "hot update, 10% rehearsed",
+    "own head": "a head of its own, 50 pairs",
+    "supervised, described": "all training pairs, described head",
+    "supervised, own heads": "all training pairs, a head per relation",
+}
+LEFT_OUT = {"pac": "perceived actor congruence", "ma": "motivational alignment"}
 
 
 def described() -> str:
     """A relation that was left out, then described: Spearman on it, and on the others after the update."""
     left_out = read("relations-described")["encoders"]["minilm"]["left_out"]
     rows = []
-    for name in DESCRIBED:
-        row = [name]
+    for name, shown in DESCRIBED.items():
+        row = [shown]
         for about in left_out.values():
             found = about["settings"][name]
             spread = "" if found["interval"] is None else f" ± {(found['interval'][1] - found['mean']):.3f}"
             kept = about["known"].get({"zero": "known"}.get(name, name))
             row += [f"{found['mean']:.3f}{spread}".replace("0.", "."), "" if kept is None else known(kept)]
         rows.append(row)
-    return markdown(["", *(part for name in left_out for part in (f"{name} left out", "the others"))], rows)
+    header = [part for name in left_out for part in (f"{LEFT_OUT[name]} left out", "the other three")]
+    return markdown(["answered by", *header], rows)
 
 
 def known(values: dict[str, float]) -> str:

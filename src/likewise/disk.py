@@ -96,7 +96,8 @@ def path_aside(
     file that appears under the name in the meantime is kept. A file that this command reads is refused,
     unless it is `ours`, as in a cache.
     """
-    target = _real(path)
+    # A link under a name that we chose ourselves is replaced; what it leads to is somebody else's.
+    target = _real(Path(path).parent) / Path(path).name if ours else _real(path)
     if not ours:
         _refuse_input(target, path)
     with _place_beside(target, path) as place:
@@ -208,7 +209,7 @@ def remove_file(path: Path) -> None:
     """Remove a file of ours, for good."""
     _refuse_input(_real(path), path)
     with saying_why(path):
-        path.unlink()
+        path.unlink(missing_ok=True)
         sync_folder(path.parent)
 
 

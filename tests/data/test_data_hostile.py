@@ -399,6 +399,47 @@ def test_parquet_texts_take_little_memory(tmp_path, texts, said):
     assert peak < 1e9
 
 
+def test_parquet_of_types_whose_memory_is_not_known_is_refused(tmp_path):
+    """Extensions and views are other ways to say texts and lists, past the bounds of these."""
+    text = pyarrow.array(["a b"])
+    json_type = pyarrow.json_(pyarrow.utf8())
+    columns = {
+        "json": pyarrow.ExtensionArray.from_storage(json_type, text),
+        "inside": pyarrow.StructArray.from_arrays(
+            [pyarrow.ExtensionArray.from_storage(json_type, text)], ["s"]
+        ),
+        "view": pyarrow.array([["a"]], pyarrow.list_view(pyarrow.utf8())),
+    }
+    for name, column in columns.items():
+        table = pyarrow.table({"text_a": text, "text_b": text, name: column})
+        pyarrow.parquet.write_table(table, tmp_path / "p.parquet")
+        with pytest.raises(FormatError, match=f"column '{name}' is of the type .* which is not read"):
+            list(open_table(tmp_path / "p.parquet"))
+
+
+def test_parquet_of_everyday_types_is_read(tmp_path):
+    day = datetime(2026, 1, 2, 3, 4)
+    values = {
+        "a": 1,
+        "b": 1.5,
+        "c": True,
+        "d": day,
+        "e": day.date(),
+        "f": None,
+        "g": ["x", "y"],
+        "h": {"k": 2},
+    }
+    rows = [{"text_a": "one", "text_b": "two", **values}]
+    table = pyarrow.Table.from_pylist(rows)
+    table = table.append_column("i", pyarrow.array(["u"]).dictionary_encode())
+    table = table.append_column("j", pyarrow.array([Decimal("1.50")]))
+    pyarrow.parquet.write_table(table, tmp_path / "p.parquet")
+    [row] = open_table(tmp_path / "p.parquet")
+    assert row.fields["i"] == "u"
+    assert row.fields["g"] == ["x", "y"]
+    assert row.fields["h"] == {"k": 2}
+
+
 def test_parquet_with_large_pages_or_very_long_lists_is_refused(tmp_path, monkeypatch):
     """The bounds are lowered here: a file that reaches them takes a minute to write."""
     monkeypatch.setattr(formats, "_PAGE_BYTES", 2**20)

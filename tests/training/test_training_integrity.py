@@ -19,7 +19,7 @@ from torch import nn
 from likewise.data import load_records
 from likewise.disk import UnwritableError
 from likewise.encoders.sentence import load_encoder
-from likewise.errors import EvaluationError
+from likewise.errors import EvaluationError, ModelError
 from likewise.methods.pairs import PairModel
 from likewise.training import checkpoints
 from likewise.training.checkpoints import complete_checkpoints, newest_whole
@@ -117,6 +117,8 @@ DAMAGES = {
     "state-word": ("state.json", rewrite_state(lambda held: held["run"].update(best_step="x"))),
     "state-null": ("state.json", rewrite_state(lambda held: held["run"].update(best_value=None))),
     "state-history": ("state.json", rewrite_state(lambda held: held["run"].update(history="x"))),
+    "state-stopped": ("state.json", rewrite_state(lambda held: held["run"].update(stopped=True, history=[]))),
+    "state-entries": ("state.json", rewrite_state(lambda held: held["run"].update(history=[{"step": "x"}]))),
     "state-without": ("state.json", rewrite_state(lambda held: held.pop("run"))),
     "model-bit": ("model.safetensors", flip),
     "model-header": ("model.safetensors", lambda path: flip(path, 0.0)),
@@ -428,3 +430,10 @@ def test_folders_that_are_not_called_as_ours_and_links_are_left_alone(tmp_path):
         assert checkpoints.newest_whole(tmp_path / run) is None
     assert other.is_dir()
     assert (tmp_path / "run" / "checkpoint-500").is_dir()
+
+
+@pytest.mark.parametrize("change", [{"optimiser": None}, {"rate_schedule": None}, {"rate_schedule": 7}])
+def test_checkpoint_whose_state_does_not_fit_is_named(train, run, change):
+    rewrite_state(lambda held: held.update(change))(run / "checkpoint-00000010" / "state.json")
+    with pytest.raises(ModelError, match="checkpoint-00000010: its state does not fit this training"):
+        train(run, resume=True)

@@ -162,6 +162,7 @@ def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
     columns = check_columns(names, name)
     if not columns:
         raise FormatError([Problem(name, "has no columns, expected texts", "write it again with columns")])
+    _check_types(file.schema_arrow, name)
 
     def rows() -> Iterator[Row]:
         number = 0
@@ -214,6 +215,36 @@ def _rows_at_once(group: GroupMemory, name: str) -> int:
             raise FormatError([Problem(name, found, "write smaller row groups, or leave that column out")])
         rows = min(rows, max(1, _MOST_VALUES * max(1, group.rows) // (2 * column.values)))
     return rows
+
+
+def _check_types(schema: Any, name: str) -> None:
+    """Refuse columns of types whose memory is not bounded here, such as views and extensions over texts."""
+    problems = []
+    for field in schema:
+        if (other := _unknown_type(field.type)) is not None:
+            found = f"column {quoted(field.name)} is of the type {clipped(str(other))}, which is not read"
+            problems.append(Problem(name, found, "write it as plain texts or numbers, or leave it out"))
+    if problems:
+        raise FormatError(problems)
+
+
+def _unknown_type(kind: Any) -> Any:
+    """The first type in a column's type that this module does not know; None if it knows all."""
+    import pyarrow
+
+    known = pyarrow.types
+    if isinstance(kind, pyarrow.BaseExtensionType):
+        return None if known.is_fixed_size_binary(kind.storage_type) else kind
+    if known.is_dictionary(kind):
+        return _unknown_type(kind.value_type)
+    listing = (known.is_list, known.is_large_list, known.is_fixed_size_list, known.is_struct, known.is_map)
+    if any(is_kind(kind) for is_kind in listing):
+        inner = (_unknown_type(kind.field(place).type) for place in range(kind.num_fields))
+        return next((one for one in inner if one is not None), None)
+    text = (known.is_string, known.is_large_string, known.is_binary, known.is_large_binary)
+    plain = (*text, known.is_fixed_size_binary, known.is_null, known.is_boolean, known.is_integer)
+    number = (known.is_floating, known.is_decimal, known.is_temporal)
+    return None if any(is_kind(kind) for is_kind in (*plain, *number)) else kind
 
 
 def _refuse_long_text(array: Any, column: str, name: str) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from likewise.answering import HEAD
 from likewise.arguments import whole_number
-from likewise.data.filecache import content_key
+from likewise.data.filecache import content_digest, content_key
 from likewise.disk import own_turn
 from likewise.errors import EvaluationError
 from likewise.experiments.cellfiles import DamagedCellError, read_cell, write_cell
@@ -42,8 +42,8 @@ class Cell:
     """What is run, and where. `recipe` is the whole recipe with overrides, seed and defaults.
 
     `content` holds hashes of the data files by name, `beside` hashes of everything else: the encoder's files,
-    named corpora, folders. `files` lists all these files. A `raw` cell measures the recipe's raw encoder.
-    `add` names a task that is added after training.
+    named corpora, folders. `files` lists all these files with their hashes. A `raw` cell measures the raw
+    encoder. `add` names a task that is added after training.
     """
 
     setting: str
@@ -61,7 +61,7 @@ class Cell:
     add: Mapping[str, Any] | None = None
     content: Mapping[str, str] = field(default_factory=dict)
     beside: Mapping[str, str] = field(default_factory=dict)
-    files: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -111,6 +111,7 @@ def _run(cell: Cell, folder: Path) -> Path:
 
     if os.environ.get(_THREADS):
         torch.set_num_threads(whole_number(_THREADS, least=1))
+    _refuse_changed(cell)
     started = time.monotonic()
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
@@ -155,7 +156,20 @@ def _run(cell: Cell, folder: Path) -> Path:
         measured, arrays = _measure(cell, report.predictor)
         document |= measured
     document["seconds"] = time.monotonic() - started
+    _refuse_changed(cell)
     return write_cell(folder, cell.key, document, arrays)
+
+
+def _refuse_changed(cell: Cell) -> None:
+    """Raise an error if a file has changed since the cell was named by its content."""
+    for name, digest in cell.files.items():
+        try:
+            same = content_digest(Path(name)) == digest
+        except OSError:
+            same = False
+        if not same:
+            found = f"{name} has changed since the experiment began, so the result of this run is not kept"
+            raise EvaluationError(f"{found}. Run the same command again.")
 
 
 def _measure(cell: Cell, predictor: Answerer) -> tuple[dict[str, Any], dict[str, Any]]:

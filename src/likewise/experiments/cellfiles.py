@@ -33,7 +33,7 @@ def write_cell(folder: Path, key: str, document: Mapping[str, Any], arrays: Arra
     """Write a cell's results; the JSON is written last, so that a stopped cell leaves none."""
     said = dict(document)
     if arrays is not None:
-        with path_aside(folder / f"{key}.npz", ".npz") as path:
+        with path_aside(folder / f"{key}.npz", ".npz", ours=True) as path:
             np.savez_compressed(path, **dict[str, Any](arrays))
             said[_ARRAYS] = file_sha256(path)
     return _write_document(folder / f"{key}.json", said)
@@ -73,7 +73,7 @@ def _load(path: Path) -> Arrays:
 def _write_document(path: Path, document: Mapping[str, Any]) -> Path:
     # As it will be read: numbers that are none become null on the way.
     plain = json.loads(to_json(document))
-    write_json_aside(path, {**plain, _CHECKSUM: _checksum(plain)})
+    write_json_aside(path, {**plain, _CHECKSUM: _checksum(plain)}, ours=True)
     return path
 
 

@@ -160,8 +160,8 @@ class ExperimentPlan:
                 plain[name] = digest_files([Path(name)], self._digests)
             else:
                 beside[name] = digest_files(found, self._digests)
-        everything = dict.fromkeys(str(file) for found in files.values() for file in found)
-        return {"content": plain, "beside": beside, "files": tuple(everything)}
+        everything = {str(file): self._digests[file] for found in files.values() for file in found}
+        return {"content": plain, "beside": beside, "files": everything}
 
     def _tried(self) -> list[tuple[Line, dict[str, Any], list[list[Cell]]]]:
         """Every grid point of the rows that have several, with its cells."""

@@ -4,6 +4,9 @@ FOLDER/NAME.json             `predictions` names the runs and their tasks, and t
 FOLDER/NAME.predictions-HASH.npz
                              no pickle; predictions in single precision, rounded to a 10,000th of their spread
 
+The hash is that of the file, so that new predictions exist beside old ones until NAME.json, which is written
+last, names them. Files of earlier versions have no hash in their names.
+
     gold/TASK            (n,)  gold values; labels as row numbers of labels/TASK
     rows/TASK            (n, 1) or (n, 2)  fingerprints of the texts, never the texts
     subsets/TASK         (n,)  if the task has subsets
@@ -14,9 +17,10 @@ FOLDER/NAME.predictions-HASH.npz
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
-import re
+import os
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,8 +30,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.disk import path_aside, remove_file, write_json_aside
-from likewise.errors import DataError, EvaluationError, LikewiseError, Problem
+from likewise.disk import open_aside, own_turn, remove_file, write_json_aside
+from likewise.errors import DataError, EvaluationError, LikewiseError, Problem, UsageError
 from likewise.evaluation.aggregate import aggregate
 from likewise.evaluation.protocol import Protocol
 from likewise.evaluation.results import Predictions, SuiteResult, TaskResult
@@ -39,9 +43,6 @@ from likewise.wording import listed
 if TYPE_CHECKING:
     from likewise.experiments.summary import ExperimentResult
 
-# With the hash of what they hold in their names, new predictions stand beside old ones until NAME.json, which
-# is written last, names them. Files of earlier versions have no hash.
-_PREDICTIONS = r"{name}\.predictions-[0-9a-f]{{12}}\.npz"
 # What a reader takes in at most: bytes of both files, bytes when unpacked, arrays.
 _MOST_BYTES, _MOST_UNPACKED, _MOST_ARRAYS = 2**28, 2**30, 2**17
 # Bytes of the labels of a task's rows, each written out.
@@ -143,45 +144,58 @@ def write_summary(result: ExperimentResult, folder: Path, *, replace: bool = Tru
     folder.mkdir(parents=True, exist_ok=True)
     document, target = result.to_dict(), folder / f"{result.name}.json"
     written = [target]
-    if result.predictions is not None:
-        arrays = result.predictions.arrays
-        beside = folder / f"{result.name}.predictions-{_hash(arrays)}.npz"
-        with path_aside(beside, ".npz") as path:
-            np.savez_compressed(path, **dict[str, Any](arrays))
-            digest = file_sha256(path)
-        document["predictions"] = {"file": beside.name, "sha256": digest, **result.predictions.about}
-        written.append(beside)
-    former = _named_predictions(target)
-    write_json_aside(target, document, replace=replace)
-    _remove_old(target, former, written)
+    with own_turn(folder / f".{result.name}.json.lock"):
+        if not replace and os.path.lexists(target):
+            raise UsageError(f"{target} already exists. Choose another folder, or pass --overwrite.")
+        if result.predictions is not None:
+            beside, digest = _write_predictions(folder, result.name, result.predictions.arrays)
+            document["predictions"] = {"file": beside.name, "sha256": digest, **result.predictions.about}
+            written.append(beside)
+        former = _named_predictions(target)
+        write_json_aside(target, document, replace=replace)
+        if former is not None and former not in written and not _is_named(former):
+            remove_file(former)
     return written
 
 
-def _hash(arrays: Arrays) -> str:
-    """A short hash of the content of arrays."""
-    found = hashlib.sha256()
-    for name, array in sorted(arrays.items()):
-        found.update(repr((name, array.dtype.str, array.shape)).encode())
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()[:12]
+def _write_predictions(folder: Path, name: str, arrays: Arrays) -> tuple[Path, str]:
+    """Write arrays to a file that is named by its hash; a file that already exists is not written again."""
+    held = io.BytesIO()
+    np.savez_compressed(held, **dict[str, Any](sorted(arrays.items())))
+    digest = hashlib.sha256(held.getbuffer()).hexdigest()
+    path = folder / f"{name}.predictions-{digest[:12]}.npz"
+    if not os.path.lexists(path):
+        with open_aside(path, replace=False) as handle:
+            handle.write(held.getbuffer())
+    elif path.is_symlink() or not path.is_file() or file_sha256(path) != digest:
+        raise UsageError(
+            f"{path} already exists and holds something else. Move it, or choose another folder."
+        )
+    return path, digest
 
 
-def _named_predictions(summary: Path) -> str:
-    """The file of predictions that a result file names; "" if there is none."""
+def _named_predictions(summary: Path) -> Path | None:
+    """The predictions that a result file names, if their hash is the one in it."""
     try:
-        return str(_read_document(summary)["predictions"]["file"])
+        about = _read_document(summary)["predictions"]
+        path = summary.parent / Path(about["file"]).name
+        whole = path.name.startswith(f"{summary.stem}.predictions") and path.suffix == ".npz"
+        if whole and not path.is_symlink() and file_sha256(path) == about["sha256"]:
+            return path
     except (LikewiseError, LookupError, TypeError, OSError):
-        return ""
+        pass
+    return None
 
 
-def _remove_old(target: Path, former: str, written: Sequence[Path]) -> None:
-    """Remove the predictions of the replaced result file and those of interrupted writers."""
-    ours = re.compile(_PREDICTIONS.format(name=re.escape(target.stem)))
-    replaced = {former} & {f"{target.stem}.predictions.npz"}
-    for path in target.parent.iterdir():
-        old = ours.fullmatch(path.name) or path.name in replaced
-        if old and path not in written and path.is_file() and not path.is_symlink():
-            remove_file(path)
+def _is_named(predictions: Path) -> bool:
+    """Whether a result file, or a copy of one, still names these predictions."""
+    for summary in predictions.parent.glob("*.json"):
+        try:
+            if _read_document(summary)["predictions"]["file"] == predictions.name:
+                return True
+        except (LikewiseError, LookupError, TypeError, OSError):
+            continue
+    return False
 
 
 def read_run(

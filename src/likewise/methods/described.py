@@ -1,12 +1,12 @@
-"""A head that reads what a relation means: one matcher for all described relations, known and new.
+"""A head that reads the description of a relation: one matcher for all described relations.
 
     pair         features B×F → one projection    → X  B×m
     description  the encoder of the texts         → Y  1×m
-    answer       sigmoid(matcher(X, Y))           → B, 0..1, read as lo..hi of the relation
+    answer       sigmoid(matcher(X, Y))           → B, 0..1, mapped to lo..hi of the relation
 
-The description is an input, as labels are in `label_embedding`: a relation is added by saying it in words,
-without a new parameter. The answer is a share of the scale, so relations of different scales share the head.
-No paper has it: label embedding applied to relations (docs/methods/relations.md).
+The description is an input, as labels are in `label_embedding`. A relation is therefore added by describing
+it in words, without a new parameter. The answer is a share of the scale, so relations with different scales
+share the head. No paper has this: it applies label embedding to relations (docs/methods/relations.md).
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Fine-tuning of a joint encoder: one text, or two read as one input, and one relation answered.
+"""Fine-tuning of a joint encoder, which reads one text, or two as one input, and answers one relation.
 
     [CLS] a [SEP] b [SEP] → transformer → its own pooling of the first piece → Linear
-    graded relation    one output, squared error; ratings are learnt in units of their spread around their
-                       mean, and the last layer is put back on the relation's own scale afterwards
+    graded relation    one output, squared error; ratings are learnt around their mean, in units of their
+                       spread, and the last layer is put back on the relation's own scale afterwards
     labels             one output per label, cross-entropy
 
-The network is transformers' stock sequence classifier, so what is saved loads with `CrossEncoder` and with
-`AutoModelForSequenceClassification`. A transformer without segment ids (MPNet) tells the texts apart by the
-separators between them.
+The network is transformers' stock sequence classifier, so the saved folder loads with `CrossEncoder` and
+with `AutoModelForSequenceClassification`. A transformer without segment ids (MPNet) tells the texts apart
+by the separators between them.
 """
 
 from __future__ import annotations

@@ -1,27 +1,30 @@
-"""Classification whose labels are texts, many tasks in one model.
+"""Classification whose labels are texts, with many tasks in one model.
 
-The paper: Zhang, Xiao, Chen, Wang & Jin, "Multi-Task Label Embedding for Text Classification", 2017 (EMNLP
-2018). The page: docs/methods/label_embedding.md.
+The paper is Zhang, Xiao, Chen, Wang & Jin, "Multi-Task Label Embedding for Text Classification", 2017
+(EMNLP 2018). The page is docs/methods/label_embedding.md.
 
     text    encoder         → X  B×m
-    labels  label encoder   → Y  C×m     several ways to say a label are averaged
+    labels  label encoder   → Y  C×m     several texts of one label are averaged
     scores  matcher(X, Y)   → Z  B×C     softmax over the labels of one task
-    steps   each takes a random task and a batch of it that is left; an epoch ends when none is left
-    update  zero: labels are named; hot: training goes on; cold: all tasks again
+    steps   each takes a random task and one of its remaining batches; an epoch ends when none is left
+    update  zero: labels are named; hot: training continues; cold: all tasks are trained again
 
-The labels are an input: a task is added by naming its labels, without a new parameter. Texts and labels have
-encoders of their own (the paper) or share one. `one-hot` is the baseline without label texts: the same
-encoder, one linear layer per task.
+Labels are an input: a task is added by naming its labels, without a new parameter. Texts and labels have
+separate encoders (the paper) or share one. `one-hot` is the baseline without label texts: the same encoder
+with one linear layer per task.
 
-Where the parts lie
-    this file               LabelModel, its losses, what is cut off long texts
-    matchers.py             texts against labels, B×C           methods/label_texts.py  can they be read
-    encoders/lstm.py        the paper's LSTM with peepholes     encoders/word2vec.py    its word vectors
-    schema/labels.py        what a recipe may say, what may be added     kinds/labels.py   how it is trained
+Where the parts are
+    this file               LabelModel, its losses, how long texts are shortened
+    matchers.py             texts against labels, B×C
+    methods/label_texts.py  whether an encoder can read the labels
+    encoders/lstm.py        the paper's LSTM with peepholes
+    encoders/word2vec.py    its word vectors
+    schema/labels.py        the keys of a recipe, what may be added
+    kinds/labels.py         training
     predict/labels.py       Classifier: tasks, and labels that were never seen
-    recipes                 labels-cardinality, -domain, -objective, each with -lstm, the paper's own
+    recipes                 labels-cardinality, -domain, -objective; each with -lstm, the paper's own
 
-Ours, not the paper's: sentence encoders that texts and labels share, rehearsed updates, tasks' affinity.
+Not from the paper: sentence encoders that texts and labels share, rehearsed updates, affinity of tasks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Whether an encoder can read the labels of a task, and tell them apart: it knows them by their words alone.
+"""Checks whether an encoder can read the labels of a task and tell them apart by their words.
 
-refused    a way to say a label without any word that has a vector; two labels that read the same
-noted      a label of which some words are unknown; a label whose parts of words are all unknown
+refused    a label text without any word that has a vector; two labels that read the same
+noted      a label with some unknown words; a label whose parts of words are all unknown
 """
 
 from __future__ import annotations

@@ -1,35 +1,36 @@
-"""Meaning split from language on parallel text, then sharpened on rated pairs; the encoder is frozen.
+"""Meaning separated from language on parallel text, then refined on rated pairs, over a frozen encoder.
 
-The paper: a poster on LaBSE and XLM-R, whose first stage is Tiyajamorn, Kajiwara, Arase & Onizuka, EMNLP 2021
-("DREAM"). The page: docs/methods/multilingual.md.
+The method follows a poster on LaBSE and XLM-R. Its first stage is Tiyajamorn, Kajiwara, Arase & Onizuka,
+EMNLP 2021 ("DREAM"). The page is docs/methods/multilingual.md.
 
     e   B×d    vectors of a frozen multilingual encoder, computed once and kept (`encoders/cache.py`)
     stage 1    m = Wm e + bm     l = Wl e + bl     q = Wq l + bq (B×L languages)     `MeaningSplit`
     stage 2    z = m + W2 φ(W1 m + b1) + b2                                          `adapters.Refinement`
     score      g(cos(z_a, z_b)), g monotone                                          `CosineMap`
 
-Stage 1, for translations (s, t), negatives s', t' of another batch, and ŝ, t̂ in the language of s, of t;
-with near(x, y) = 1 − cos(x, y) and far(x, y) = max(0, cos(x, y) − margin):
+Stage 1 has these terms, for translations (s, t), negatives s', t' of another batch, and ŝ, t̂ in the
+language of s and of t, with near(x, y) = 1 − cos(x, y) and far(x, y) = max(0, cos(x, y) − margin):
 
     meaning         near(m_s, m_t) + far(m_s, m_s') + far(m_t, m_t')
     language        near(l_s, l_ŝ) + near(l_t, l_t̂)
     identification  xent(q_s, language of s) + xent(q_t, language of t)
     reconstruction  |m_s + l_s − e_s|² + |m_t + l_t − e_t|², mean over d (the paper), sum, or 1 − cos
     push            far(l_s, l_t): computed and shown, weight 0 in the authors' code
-    cross           1 − cos(m_s + l_t, e_t) and the reverse: MEAT's, weight 0
+    cross           1 − cos(m_s + l_t, e_t) and the reverse: from MEAT, weight 0
 
-Where the parts lie
-    this file               the split, its loss, the map from cosine to rating, what a model remembers
+Where the parts are
+    this file               the split, its loss, the map from cosine to rating, what a model stores
     adapters.py             the layers, folded into stock modules of sentence-transformers
-    kinds/frozen.py         both stages: what is read, started, trained      schema/frozen.py   their keys
+    kinds/frozen.py         both stages: reading, starting, training
+    schema/frozen.py        their keys
     kinds/vector_tasks.py   batches of translations and of rated pairs over cached vectors
     data/parallel/          sentences and their translations
     evaluation/crosslingual translated pairs, retrieval, probes, spread
     recipes                 multilingual, multilingual-paper
 
-Ours, not the paper's: a prelayer that reconstructs the original vector, the reversible form l = e − m,
-batches balanced by language, a fused form with negatives and positives of its own batch, translations that go
-on finding each other in stage 2, a start without what sets the languages' means apart.
+Not from the paper: a prelayer that reconstructs the original vector; the reversible form l = e − m; batches
+balanced by language; a fused form whose negatives and positives come from its own batch; stage 2 that also
+trains translations to find each other; a start without the directions that separate the languages' means.
 """
 
 from __future__ import annotations

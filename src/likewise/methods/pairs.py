@@ -1,16 +1,17 @@
-"""The siamese pair model every two-tower method is made of: encode → pair → head → loss.
+"""The siamese pair model behind every two-tower method: encode → pair → head → loss.
 
     distinct texts of a batch  N texts → chunks of similar length → vectors N×d
     u, v                       rows of those vectors, B×d each
     features                   pairing(u, v), B×F
-    output                     head(features), one per objective; a described head reads a vector 1×d too
+    output                     head(features), one per objective; a described head also reads a vector 1×d
     loss                       Σ_objectives w · Σ_b loss_b / observed count, over the step's active relations
 
-`weighting` says how the objectives of a step add up: `sum`; `mean` over the active ones; `uncertainty`, where
-each has a learnt s and adds e^(−s)·L + s/2, so that a noisy relation turns itself down (Kendall et al. 2018).
+`weighting` says how the losses of a step are added up. `sum` adds them. `mean` averages over the active
+ones. `uncertainty` gives each objective a learnt s and adds e^(−s)·L + s/2, so that a noisy relation gets a
+lower weight (Kendall et al. 2018).
 
-A text that occurs several times in a batch is encoded once. A pair that lacks a relation adds nothing to that
-relation's loss, and the mean runs over the observed pairs of all processes.
+A text that occurs several times in a batch is encoded once. A pair without a rating for a relation adds
+nothing to that relation's loss, and the mean is over the observed pairs of all processes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Phrases taught to an encoder before it is fine-tuned: which spans of two texts say the same.
+"""Phrase injection: training an encoder on aligned phrases of paraphrases before it is fine-tuned.
 
-The paper: Arase & Tsujii, "Transfer Fine-Tuning: A BERT Case Study", EMNLP 2019, which injects phrasal
-paraphrase relations into an encoder. The page: docs/methods/paraphrase.md.
+The paper is Arase & Tsujii, "Transfer Fine-Tuning: A BERT Case Study", EMNLP 2019, which injects phrasal
+paraphrase relations into an encoder. The page is docs/methods/paraphrase.md.
 
-Two recipes, one after the other: a stage of kind `inject` teaches phrases, and its encoder is then fine-tuned
-by a stage of kind `joint`, like any other.
+There are two recipes, one after the other. A stage of kind `inject` trains the encoder on phrases. A stage
+of kind `joint` then fine-tunes that encoder like any other.
 
     joint       [CLS] s [SEP] t [SEP] → h        spans of both texts from one encoding, h_1 for the sentences
     two-tower   s → h, u    t → h, v             spans from texts encoded apart, (u, v) for the sentences
@@ -17,22 +17,24 @@ by a stage of kind `joint`, like any other.
     sentences   dropout → Linear → random, paraphrase
     loss        cross-entropy of both, added; negatives are drawn anew each epoch
 
-Texts that are encoded apart are compared by their cosine afterwards, of which `elaborate` features do not
-speak; `cosine` ones do, and then a phrase pair is a paraphrase or it is none. `anchor` holds the cosines of
-all texts of a step that are no paraphrases where the starting encoder had them.
+Texts that are encoded apart are compared by their cosine afterwards. `elaborate` features do not train that
+cosine. `cosine` features do, and then a phrase pair is either a paraphrase or not. `anchor` keeps the
+cosines of all texts of a step that are no paraphrases of each other where the starting encoder had them.
 
-The heads are thrown away: what is left is an encoder of the same size.
+The heads are not part of the result, which is an encoder of the same size.
 
-Where the parts lie
+Where the parts are
     this file               InjectionModel: features of spans, heads, loss
-    phrases/                where phrases and their links come from; phrases/joined.py turns them into pieces
-    data/paraphrases.py, data/links.py    pairs that say the same; phrase links of two texts
-    schema/inject.py, kinds/inject.py, kinds/inject_steps.py    teaching: keys, course, what is drawn
-    methods/joint.py, schema/joint.py, kinds/joint.py           fine-tuning: model, keys, course
-    predict/injected.py, predict/joint.py                       how both are saved, loaded and asked
+    phrases/                phrases and their links; phrases/joined.py turns them into pieces
+    data/paraphrases.py     pairs of texts that say the same
+    data/links.py           phrase links of two texts
+    schema/inject.py, kinds/inject.py, kinds/inject_steps.py    injection: keys, training, draws
+    methods/joint.py, schema/joint.py, kinds/joint.py           fine-tuning: model, keys, training
+    predict/injected.py, predict/joint.py                       saving, loading and asking both
     recipes                 paraphrase-injection, finetune
 
-Ours, not the paper's: the aligner, two towers, `cosine` features, the anchor, ratings around their mean.
+Not from the paper: the aligner, two towers, `cosine` features, the anchor, ratings learnt around their
+mean.
 """
 
 from __future__ import annotations

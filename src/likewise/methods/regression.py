@@ -1,30 +1,31 @@
 """Similarity as regression on a siamese encoder, with Translated ReLU and Smooth K2.
 
-The paper: Zhang & Li, "Advancing Semantic Textual Similarity Modeling: A Regression Framework with Translated
-ReLU and Smooth K2 Loss", EMNLP 2024. The page: docs/methods/regression.md.
+The paper is Zhang & Li, "Advancing Semantic Textual Similarity Modeling: A Regression Framework with
+Translated ReLU and Smooth K2 Loss", EMNLP 2024. The page is docs/methods/regression.md.
 
-Idea. K ordered classes become increasing numbers, so that one output predicts them instead of K; around each
-label a zone of half-width x0 costs nothing, because a rating is only known up to about that much.
+K ordered classes become increasing numbers, so that one output predicts them instead of K. Around each
+label, a zone of half-width x0 has no loss, because a rating is only known up to about that much.
 
     shapes      tokens B×T → one encoder → vectors u, v B×d → features [u; v; |u−v|] B×3d → linear → ŷ B
     losses      e = ŷ − y, x0 in label spacings, 0 ≤ x0 ≤ 0.5
                 translated_relu   k·max(0, |e| − x0)        (k, x0) = (1, 0) is L1
                 smooth_k2         k·max(0, |e| − x0)²       (1, 0) is MSE; C¹ at the edge of the zone
-    ends        a prediction beyond an end of the scale whose label is that end costs nothing (`boundary`)
+    ends        a prediction beyond an end of the scale whose label is that end has no loss (`boundary`)
     stage A     NLI: contradiction 0, neutral 1, entailment 2; selected on STS dev by the cosine
     stage B     STS-B + SICK: 0..5, rounded, halves to even; leak-filtered unless the recipe says otherwise
     rate        `rate_factor`: the paper's text and the paper's code differ
-    test        cosine of the two mean-pooled vectors; the head is dropped, and Likewise reports its score too
+    test        cosine of the two mean-pooled vectors, without the head; Likewise reports the head's score too
 
-Where the parts lie
+Where the parts are
     losses.py               translated_relu, smooth_k2, the treatments of the ends
     heads.py, pairing.py    the scalar head over u, v and |u−v|
     methods/pairs.py        PairModel: encode, pair, head, loss
-    schema/pairs.py         what a recipe may say          kinds/pairs.py   how it is trained
+    schema/pairs.py         the keys of a recipe
+    kinds/pairs.py          training
     recipes                 similarity, regression-nli, regression-sts, regression-nli-then-sts
     this file               labels of stage B, the zone's bounds, the two courses of the learning rate
 
-Ours, not the paper's: the anchor that holds unrated cosines, and the recipe `similarity`.
+Not from the paper: the anchor that keeps unrated cosines where they were, and the recipe `similarity`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What a recipe may say, without torch: a file per kind of stage, the parts they share, the recipe itself."""
+"""The keys of a recipe, without torch: a file per kind of stage, the shared parts, and the recipe itself."""

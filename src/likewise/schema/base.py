@@ -1,7 +1,7 @@
-"""Stage: what a recipe asks of one stage, and what others may ask of it without knowing its kind.
+"""Stage: the keys of one stage of a recipe, and the methods that other code may call for any kind.
 
 A kind of stage is a subclass in a file of its own and a line in `likewise.registry`. Every method here is
-light: it reads the spec, or a table that was already opened, and loads no torch.
+light: it reads the spec, or a table that is already open, and does not load torch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from likewise.schema.parts import (
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """A stage with a user's table as its data: keys that change, the relations it has, what to tell."""
+    """A stage with a user's table as its data: changed keys, relations, and notes for the user."""
 
     stage: Mapping[str, Any]
     relations: Mapping[str, Mapping[str, Any]]
@@ -40,10 +40,10 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What is added to a trained model: a task or relation, how it is said, and its rows if there are any.
+    """A task or relation that is added to a trained model: its words, and its rows if there are any.
 
-    Answers stand in the column of its name, unless `column` says another. `labels` maps each label to the
-    ways it is said; `describe` and `scale` say what a relation of pairs asks, and on which scale.
+    Answers are in the column of its name, unless `column` names another. `labels` maps each label to its
+    label texts. `describe` and `scale` are the question and the scale of a relation of pairs.
     """
 
     name: str
@@ -60,32 +60,40 @@ class Addition:
 class Stage(Part):
     """One stage of a recipe, of any kind."""
 
-    # What it may continue from, by what the stage before it gives; empty if it can only come first.
+    # What the stage before it may give; empty if it can only come first.
     takes: ClassVar[frozenset[str]] = frozenset()
     # What it hands to the next stage.
     gives: ClassVar[str] = ""
-    # Why it cannot follow just any stage: the end of a sentence that begins with its kind.
-    place: ClassVar[str] = "begins a recipe of its own"
-    # Whether it asks anything of texts: a recipe without such a stage needs no relation.
+    # Where it may stand in a recipe: the end of a sentence that begins with its kind.
+    place: ClassVar[str] = "must be the first stage"
+    # Whether it learns relations: a recipe without such a stage needs none.
     asks: ClassVar[bool] = True
     # Whether the encoder may be a function from texts to vectors, as far as its spec can tell.
     takes_functions: ClassVar[bool] = False
-    # Whether rows that were read may be kept on disk for the next run.
+    # Whether its rows may be kept on disk for the next run.
     reusable: ClassVar[bool] = False
-    # The keys that decide which rows are read; every key if none is named.
+    # The keys that decide which rows are read; all keys if this is empty.
     row_keys: ClassVar[frozenset[str]] = frozenset()
-    # How many texts a row of its data has.
+    # The numbers of texts that a row of its data may have.
     texts: ClassVar[frozenset[int]] = frozenset({2})
-    # Keys that older recipes may still hold, each with the only value that is passed over.
+    # Keys that older recipes may still hold, each with the only value that is ignored.
     retired: ClassVar[Mapping[str, object]] = {}
 
-    kind: str
-    name: Title = ""
+    kind: str = Field(description="Kind of the stage, which decides what other keys it has.")
+    name: Title = Field(default="", description="Name of the stage in the plan and in reports.")
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **rest: Any) -> None:
+        """Copy the description of a key that a subclass defines again without one."""
+        super().__pydantic_init_subclass__(**rest)
+        for name, field in cls.model_fields.items():
+            if field.description is None:
+                field.description = _inherited_description(cls, name)
 
     @model_validator(mode="before")
     @classmethod
     def _without_retired_keys(cls, data: Any) -> Any:
-        """Pass over a retired key at its old default; at any other value it stays, and is refused by name."""
+        """Ignore a retired key at its old default; any other value stays and is refused by name."""
         if not isinstance(data, dict):
             return data
         return {
@@ -94,92 +102,107 @@ class Stage(Part):
 
     @classmethod
     def shape_of(cls, data: Any) -> type[Stage]:
-        """The spec of the kind that a stage's document names; the base itself if there is no such kind."""
+        """The spec class of the kind that a stage names; the base class if there is no such kind."""
         kind = data.get("kind", DEFAULT_KIND) if isinstance(data, Mapping) else DEFAULT_KIND
         found = find_kind(str(kind))
         return cls if found is None else resolve_class(found.spec)
 
     def named(self) -> Iterator[tuple[str, str]]:
-        """Every relation that this stage names, each with its path inside the stage."""
+        """The path and the name of every relation that this stage mentions."""
         return iter(())
 
     def rates(self, known: Collection[str]) -> tuple[str, ...]:
-        """The relations that its rows are read for; none where it has no rated rows."""
+        """The relations whose ratings or labels it reads; empty if it has no rated rows."""
         return ()
 
     def answers(self, known: Collection[str]) -> tuple[str, ...]:
-        """The relations that a model answers after this stage, each once: an experiment takes them apart."""
+        """The relations that a model answers after this stage; an experiment may train them one by one."""
         return self.rates(known)
 
     def only(self, names: Collection[str], learnt: Collection[str]) -> Self:
-        """This stage with some of the relations that the last stage learns; as it is if it has none."""
+        """This stage with some of the relations that the last stage learns; unchanged if it has none."""
         return self
 
     def with_fold(self, fold: tuple[int, int]) -> Self:
-        """This stage with part k of K of its training rows as dev."""
-        found = f"a stage of kind {self.kind!r} has no folds"
-        raise RecipeError([Problem("folds", found, "drop folds, or take a recipe of pairs or labels")])
+        """This stage with fold k of K of its training rows as dev."""
+        found = f"the last stage is of kind {self.kind!r}, but only pairs, labels and joint have folds"
+        raise RecipeError([Problem("folds", found, "remove folds, or use a recipe of one of those kinds")])
 
     def draws_rows(self) -> bool:
-        """Whether which rows it reads depends on the recipe's seed."""
+        """Whether its choice of rows depends on the recipe's seed."""
         return True
 
     def models(self) -> Iterator[str]:
-        """Models that it reads beside the recipe's encoder, by name or folder."""
+        """Names or folders of the models that it reads besides the recipe's encoder."""
         return iter(())
 
     def sources(self) -> Iterator[str]:
-        """The files and corpora that its rows come from, dev and evaluation sets among them."""
+        """The files and corpora of its rows, including dev and evaluation sets."""
         return iter(())
 
     def own_texts(self, relations: Mapping[str, Relation]) -> Iterator[str]:
-        """Texts beside its rows that its encoder reads: what an encoder over word vectors must know too."""
+        """Texts besides its rows that its encoder reads; a vocabulary of word vectors must cover them."""
         return iter(())
 
     def problems(self, encoder: EncoderSpec, *, first: bool) -> Iterator[tuple[str, str]]:
-        """What only the whole recipe shows to be wrong: keys of this stage, each with the reason."""
+        """Keys of this stage that do not fit the rest of the recipe, each with the reason."""
         return iter(())
 
     def adopt(self, table: OwnTable, known: Mapping[str, Mapping[str, Any]]) -> Adopted | str:
-        """A user's table as this stage's data (`--data`), or why it cannot be; `known` are relations."""
-        return "it takes no table"
+        """A user's table as this stage's data (`--data`), or the reason why not; `known` are relations."""
+        return "it does not learn from a table"
 
     @classmethod
     def infer(cls, table: OwnTable) -> dict[str, Any] | str:
         """A whole recipe for a table alone (`train FILE`), or the reason why this kind has none."""
-        return "it is not made from a table"
+        return "it has no recipe for a table alone"
 
     @classmethod
     def left_to(cls, name: str) -> dict[str, Any]:
-        """Keys that a recipe may leave out where a user's table of that name takes their place (`--data`)."""
+        """Keys that a recipe may leave out because a user's table replaces them (`--data`)."""
         return {}
 
     def extendable(self) -> bool:
-        """Whether what it trains can be given another relation without a new head."""
+        """Whether its model can learn another relation without a new head."""
         return False
 
     def check_addition(self, addition: Addition, mode: str) -> None:
-        """Refuse rows that a way of adding does not need, and ways that lack theirs."""
+        """Raise an error if the mode needs rows and has none, or has rows and needs none."""
 
     def new_relation(self, addition: Addition, model: str) -> Relation:
-        """The relation that an addition asks for, checked as far as that goes without the model."""
-        raise UsageError(f"{model} cannot be given {addition.name}: train a model that learns both")
+        """The relation of an addition, checked as far as possible without the model."""
+        raise UsageError(
+            f"{model} cannot learn {addition.name!r} later. Train a new model that learns the old relations "
+            "and the new one together."
+        )
 
     def adding(self, addition: Addition, relation: Relation) -> dict[str, Any]:
         """The keys of this stage that change when a relation and its rows are added."""
-        raise UsageError(f"a stage of kind {self.kind!r} cannot be given another relation")
+        raise self._not_extendable()
 
     def alone(self, relation: Relation) -> Self:
-        """This stage with the rows that were added last, and nothing but the relation they are for."""
-        raise UsageError(f"a stage of kind {self.kind!r} cannot be given another relation")
+        """This stage with only the rows that were added last and the relation that they rate."""
+        raise self._not_extendable()
+
+    def _not_extendable(self) -> UsageError:
+        return UsageError(
+            f"a model of kind {self.kind!r} cannot learn another relation later. Train a new model that "
+            "learns the old relations and the new one together."
+        )
+
+
+def _inherited_description(cls: type[Stage], key: str) -> str | None:
+    """What the nearest base says of a key."""
+    bases = (base for base in cls.__mro__[1:] if issubclass(base, Stage) and key in base.model_fields)
+    return next((base.model_fields[key].description for base in bases), None)
 
 
 def pick_stage(value: Any) -> Stage:
-    """A stage by the kind that it names; pairs where it does not say."""
+    """The spec of a stage, by its key `kind`; `pairs` if it has none."""
     if isinstance(value, Stage):
         return value
     if not isinstance(value, Mapping):
-        raise ValueError("a stage is a table of keys")
+        raise ValueError("a stage must be a table of keys; write it below [[stage]]")
     shape = Stage.shape_of(value)
     if shape is Stage:
         raise _unknown_kind(value.get("kind"))
@@ -189,7 +212,7 @@ def pick_stage(value: Any) -> Stage:
 def _unknown_kind(kind: object) -> Exception:
     from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
-    message = f"{kind!r} is not one of {', '.join(sorted(all_kinds()))}"
+    message = f"{kind!r} is not one of the kinds {', '.join(sorted(all_kinds()))}; choose one of them"
     error = PydanticCustomError("unknown_kind", "{message}", {"message": message})
     details: InitErrorDetails = {"type": error, "loc": ("kind",), "input": None}
     return ValidationError.from_exception_data("stage", [details])
@@ -200,84 +223,178 @@ FILTER_KEYS = frozenset({"filter_against", "leak_filter", "allow_leak"})
 
 
 class FilteredStage(Stage):
-    """What stages share whose rows are filtered against evaluation sets; their runners filter them."""
+    """Keys of stages whose rows are filtered against evaluation sets; their runners do the filtering."""
 
     filter_against: tuple[str, ...] = Field(
         default=(),
-        description="evaluation sets whose pairs are dropped from data and dev: sts7, stsb/test, a file",
+        description=(
+            "Evaluation sets whose rows are dropped from training and dev data: suites (`sts7`), corpora "
+            "(`stsb/test`) or files."
+        ),
     )
     leak_filter: Literal["pair", "strict"] = Field(
         default="pair",
-        description="strict: rows that share a single text with filter_against go too, and near-copies",
+        description=(
+            "Rows that the leak filter drops: those whose pair is in `filter_against`, or (`strict`) also "
+            "those that share a single text with it and near-duplicates."
+        ),
     )
-    allow_leak: bool = Field(default=False, description="keep training pairs that stand in filter_against")
+    allow_leak: bool = Field(
+        default=False,
+        description="Keep the training rows that the leak filter would drop, and report their number.",
+    )
+
+
+# Descriptions of keys that several kinds define.
+SELECT = "Keep the weights that are best on dev, instead of the last ones."
+HEAD_RATE = "Learning rate of the heads, by default `learning_rate`."
+DEV_SHARE = "Share of the training rows that is split off as the dev set if `dev` is empty."
+KEEP_START = (
+    "With `select`, count the starting model (step 0) as a candidate, so that it is kept if no step is "
+    "better on dev."
+)
 
 
 class OptimisedStage(Stage):
-    """What stages that are trained by `training.fit` share: optimisation, when it stops."""
+    """Keys of stages that `training.fit` trains: optimisation, and when it stops."""
 
-    epochs: float = Field(default=1, gt=0, le=MAX_EPOCHS)
-    max_steps: int | None = Field(default=None, gt=0)
-    batch_size: int = Field(default=16, gt=0, le=MAX_BATCH, description="pairs per step, over all processes")
+    epochs: float = Field(
+        default=1,
+        gt=0,
+        le=MAX_EPOCHS,
+        description="Number of passes over the training rows, which may be a fraction.",
+    )
+    max_steps: int | None = Field(
+        default=None, gt=0, description="Number of optimiser steps, which then replaces `epochs`."
+    )
+    batch_size: int = Field(
+        default=16, gt=0, le=MAX_BATCH, description="Rows per batch, over all processes together."
+    )
     order: Literal["length", "random", "fixed"] = Field(
-        default="length", description="how rows meet in a batch"
+        default="length",
+        description=(
+            "Order of rows: rows of similar length share a batch, rows are shuffled in every epoch, or they "
+            "are shuffled once (`fixed`)."
+        ),
     )
-    token_budget: int | None = Field(default=None, gt=0)
-    accumulation: int = Field(default=1, gt=0, le=MAX_BATCH)
-    optimiser: Literal["adamw", "sgd"] = "adamw"
-    learning_rate: float = Field(default=2e-5, gt=0)
-    momentum: float = Field(default=0.0, ge=0, lt=1)
-    weight_decay: float = Field(default=0.01, ge=0)
-    layer_decay: float = Field(default=1.0, gt=0, le=1)
-    rate_schedule: Literal["linear", "constant", "cosine", "paper", "code", "infersent"] = "linear"
-    warmup: float = Field(default=0.1, ge=0, lt=1)
-    clip: float = Field(default=1.0, ge=0, description="gradient norm; 0 is off")
+    token_budget: int | None = Field(
+        default=None,
+        gt=0,
+        description=(
+            "Number of tokens, padding included, at which a batch is closed before it is full; needs "
+            '`order = "length"`.'
+        ),
+    )
+    accumulation: int = Field(
+        default=1, gt=0, le=MAX_BATCH, description="Number of batches that make one optimiser step."
+    )
+    optimiser: Literal["adamw", "sgd"] = Field(
+        default="adamw", description="Algorithm that updates the weights."
+    )
+    learning_rate: float = Field(
+        default=2e-5,
+        gt=0,
+        description="Peak learning rate, also of the heads unless `head_learning_rate` is set.",
+    )
+    momentum: float = Field(default=0.0, ge=0, lt=1, description="Momentum of `sgd`.")
+    weight_decay: float = Field(
+        default=0.01, ge=0, description="Weight decay of all weights except biases and LayerNorm weights."
+    )
+    layer_decay: float = Field(
+        default=1.0,
+        gt=0,
+        le=1,
+        description=(
+            "Factor on the learning rate from each transformer layer to the one below it; embeddings and "
+            "heads keep the full rate."
+        ),
+    )
+    rate_schedule: Literal["linear", "constant", "cosine", "paper", "code", "infersent"] = Field(
+        default="linear",
+        description="Course of the learning rate after warm-up; the last three follow published rules.",
+    )
+    warmup: float = Field(
+        default=0.1,
+        ge=0,
+        lt=1,
+        description="Share of the steps in which the learning rate rises to its peak.",
+    )
+    clip: float = Field(
+        default=1.0, ge=0, description="Largest norm of the gradient; 0 switches clipping off."
+    )
     average: float = Field(
-        default=0.0, ge=0, lt=1, description="decay of a running mean of the weights, which is kept; 0 is off"
+        default=0.0,
+        ge=0,
+        lt=1,
+        description=(
+            "Decay of a running mean of the weights, which is measured on dev and kept in their place; 0 "
+            "switches it off."
+        ),
     )
-    freeze: tuple[str, ...] = ()
-    evaluate_every: int | None = Field(default=None, gt=0, description="steps; once per epoch if empty")
-    save_every: int | None = Field(default=None, gt=0, description="steps between checkpoints")
+    freeze: tuple[str, ...] = Field(
+        default=(),
+        description=(
+            "Parameters that are not trained, by the beginning of their names: `encoder`, "
+            "`encoder.0.model.embeddings`, `heads`."
+        ),
+    )
+    evaluate_every: int | None = Field(
+        default=None, gt=0, description="Optimiser steps between two evaluation steps, by default one epoch."
+    )
+    save_every: int | None = Field(
+        default=None,
+        gt=0,
+        description="Optimiser steps between two checkpoints, by default one epoch but at most 500 steps.",
+    )
     patience: int | None = Field(
-        default=None, gt=0, description="evaluations without a better one before stopping"
+        default=None,
+        gt=0,
+        description="Early stopping: number of evaluation steps in a row without a better dev value.",
     )
     stop_after: int | None = Field(
-        default=None, gt=0, description="evaluations without a better one before stopping, in a row or not"
+        default=None,
+        gt=0,
+        description="Early stopping: number of evaluation steps without a better dev value, in a row or not.",
     )
-    select: bool = Field(default=True, description="keep the best dev step; otherwise the last")
-    keep_start: bool = Field(
-        default=True,
-        description="with select: keep the model as it was before training where no step is better on dev",
-    )
+    select: bool = Field(default=True, description=SELECT)
+    keep_start: bool = Field(default=True, description=KEEP_START)
 
     @model_validator(mode="after")
     def _momentum_of_sgd(self) -> Self:
         if self.momentum and self.optimiser != "sgd":
-            raise ValueError(
-                f"momentum: has no effect with optimiser {self.optimiser!r}; use sgd, or leave it out"
-            )
+            found = f"is {self.momentum:g}, but only optimiser 'sgd' has a momentum, not {self.optimiser!r}"
+            raise ValueError(f"momentum: {found}; remove the key, or set optimiser to 'sgd'")
         return self
 
 
 class TrainedStage(OptimisedStage, FilteredStage):
-    """What stages of rated or labelled rows share: their data and dev."""
+    """Keys of stages that learn from rated or labelled rows: their data and dev sets."""
 
     row_keys: ClassVar[frozenset[str]] = FILTER_KEYS | {"data", "dev", "dev_share", "fold"}
 
-    data: tuple[DataSpec, ...] = Field(min_length=1, max_length=MAX_ENTRIES)
-    dev: tuple[DataSpec, ...] = Field(default=(), max_length=MAX_ENTRIES)
-    dev_share: float = Field(
-        default=0.1, gt=0, lt=1, description="share of data split off where no dev is given"
+    data: tuple[DataSpec, ...] = Field(
+        min_length=1, max_length=MAX_ENTRIES, description="Entries with the training rows."
     )
+    dev: tuple[DataSpec, ...] = Field(
+        default=(),
+        max_length=MAX_ENTRIES,
+        description="Entries with the dev set; without any, `dev_share` of the training rows becomes it.",
+    )
+    dev_share: float = Field(default=0.1, gt=0, lt=1, description=DEV_SHARE)
     fold: tuple[PositiveInt, PositiveInt] | None = Field(
-        default=None, description="[k, K]: part k of K of the data is dev instead; 1 is the first"
+        default=None,
+        description=(
+            "`[k, K]` cuts `data` into K folds, takes fold k as the dev set and trains on the others; `dev` "
+            "is then not read."
+        ),
     )
 
     @field_validator("fold")
     @classmethod
     def _one_of_several(cls, value: tuple[int, int] | None) -> tuple[int, int] | None:
         if value is not None and not (value[0] <= value[1] and value[1] > 1):
-            raise ValueError(f"{list(value)} is no part of several: [k, K] has k from 1 to K, and K above 1")
+            expected = "[k, K] needs a K of at least 2, and a k from 1 to K"
+            raise ValueError(f"is {list(value)}, but {expected}; correct it, such as [1, {max(2, value[1])}]")
         return value
 
     @classmethod
@@ -286,11 +403,11 @@ class TrainedStage(OptimisedStage, FilteredStage):
         return {"data": [{"source": name}]}
 
     def with_fold(self, fold: tuple[int, int]) -> Self:
-        """Part k of K of the training rows as dev."""
+        """Fold k of K of the training rows as dev."""
         return self.model_copy(update={"fold": fold})
 
     def draws_rows(self) -> bool:
-        """A dev set split off, a fold, and noise depend on the seed."""
+        """True with a split-off dev set, a fold or noise, which all depend on the seed."""
         return not self.dev or self.fold is not None or any(spec.noise for spec in self.data)
 
     def sources(self) -> Iterator[str]:
@@ -300,12 +417,12 @@ class TrainedStage(OptimisedStage, FilteredStage):
 
 
 def rating(specs: Iterable[DataSpec], names: Collection[str]) -> tuple[DataSpec, ...]:
-    """The data entries that may rate one of these relations: those that name no columns, or one of theirs."""
+    """The data entries that may rate one of these relations: they name its column, or no column at all."""
     return tuple(spec for spec in specs if not spec.columns or not set(names).isdisjoint(spec.columns))
 
 
 def own_entry(table: OwnTable, *, found: bool = False) -> dict[str, Any]:
-    """A data entry for a user's table: its text columns as they were named, or as they were `found`."""
+    """A data entry for a user's table, with its text columns as the user named them or as `found`."""
     columns = table.texts if found and table.corpus is None else table.named
     named = zip(("text_a", "text_b"), columns, strict=False)
     return {"source": table.name, **{key: column for key, column in named if column}}
@@ -316,8 +433,8 @@ def own_relations(
 ) -> dict[str, dict[str, Any]]:
     """The relations of a table that a stage may learn, by name.
 
-    Those that were declared, as they were declared. Otherwise those that the recipe knows by name, on the
-    recipe's scale; if it knows none of them, all that were found.
+    Declared relations are taken as declared. Otherwise the table's relations that the recipe has too are
+    taken, on the recipe's scale; if there is none, all relations that were found are taken.
     """
     fitting = [relation for relation in table.relations if relation.kind in kinds]
     if not table.declared:
@@ -328,47 +445,50 @@ def own_relations(
 
 
 def _declared(relation: Relation, known: Mapping[str, Any]) -> dict[str, Any]:
-    """A relation on the table's own scale; how it is measured and described stays as the recipe says it."""
+    """A relation on the table's own scale, with the metric and description of the recipe."""
     kept = {key: known[key] for key in ("metric", "description") if known.get(key)}
     return {**kept, **relation_table(relation)}
 
 
 def left_out(table: OwnTable, learnt: Collection[str], lost: Sequence[str]) -> tuple[str, ...]:
-    """What a user is told when a table replaces a stage's data: what is not answered, what is not learnt."""
-    told = [f"{table.name} does not rate {', '.join(lost)}: the model will not answer that"] if lost else []
+    """Notes for the user when a table replaces a stage's data: what is not answered and what not learnt."""
+    told = [f"{table.name} does not rate {', '.join(lost)}, so the model will not answer it"] if lost else []
     for relation in table.relations:
         if relation.name not in learnt:
             scale = relation.scale if relation.kind == "graded" else "classes"
             option = relation_option(relation.name, scale)
-            told.append(f"column {relation.name!r} ({relation.scale}) is not learnt; to learn it: {option}")
+            told.append(
+                f"column {relation.name!r} ({relation.scale}) is not learnt; to learn it, add {option}"
+            )
     return tuple(told)
 
 
 def unrated(table: OwnTable, kinds: str) -> str:
-    """Why a table cannot be learnt from: what it holds instead of ratings or labels."""
+    """Why a table cannot be learnt from: what it has instead of ratings or labels."""
     others = [column for column in table.columns if column not in table.texts]
-    found = (
-        ", ".join(f"{r.name} ({r.scale})" for r in table.relations)
-        or f"columns {', '.join(others) or 'none'}"
-    )
-    return f"it learns {kinds}, and beside its texts {table.name} has {found}"
+    rated = ", ".join(f"{r.name} ({r.scale})" for r in table.relations)
+    found = rated or (f"only the columns {', '.join(others)}" if others else "nothing")
+    return f"it learns {kinds}, but besides its texts {table.name} has {found}"
 
 
 def nothing_rated(table: OwnTable) -> Problem:
-    """It is not clear what is to be learnt: no column looks like a rating."""
+    """The problem of a table in which no column looks like a rating."""
     columns = [column for column in table.columns if column not in table.texts]
     if not columns:
-        remedy = "add ratings or labels; paraphrases without any are learnt by recipe paraphrase-injection"
-        return Problem(table.name, "has no column beside its texts", remedy)
-    found = f"no column looks like a rating; beside the texts it has {', '.join(columns)}"
-    return Problem(table.name, found, f"name it: for labels {relation_option(columns[0], 'classes')}")
+        remedy = "add a column of them, or learn paraphrases without any by recipe paraphrase-injection"
+        return Problem(
+            table.name, "has no column besides its texts, but ratings or labels are needed", remedy
+        )
+    found = f"has the columns {', '.join(columns)} besides its texts, but none looks like a rating"
+    declared = relation_option(columns[0], "classes")
+    return Problem(table.name, found, f"declare the one to learn, for example as labels with {declared}")
 
 
 def several_rated(table: OwnTable) -> Problem:
-    """It is not clear what is to be learnt: several columns are rated, and one relation is learnt."""
-    found = f"rates {', '.join(relation.name for relation in table.relations)}, and one relation is learnt"
+    """The problem of a table with several rated columns where only one relation can be learnt."""
+    found = f"rates {', '.join(relation.name for relation in table.relations)}, but only one can be learnt"
     remedy = " or ".join(
         relation_option(relation.name, relation.scale if relation.kind == "graded" else "classes")
         for relation in table.relations
     )
-    return Problem(table.name, found, f"name it: {remedy}")
+    return Problem(table.name, found, f"declare it: {remedy}")

@@ -1,4 +1,4 @@
-"""Kind `inject`: phrases and sentences of paraphrases taught to an encoder before it is fine-tuned."""
+"""Kind `inject`: phrase injection, which trains an encoder on phrase alignments before it is fine-tuned."""
 
 from __future__ import annotations
 
@@ -8,70 +8,106 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from likewise.data.own import OwnTable
-from likewise.schema.base import FILTER_KEYS, Adopted, FilteredStage, OptimisedStage, own_entry
+from likewise.schema.base import FILTER_KEYS, HEAD_RATE, Adopted, FilteredStage, OptimisedStage, own_entry
 from likewise.schema.pairs import FEW
 from likewise.schema.parts import MAX_BATCH, MAX_EPOCHS, Part
 
 
 class ParaphraseSpec(Part):
-    """Paraphrases: a named corpus (asset/valid), a file with two text columns, or a file of phrase links."""
+    """Paraphrases: a corpus (asset/valid), a table with two text columns, or a file of phrase links."""
 
-    source: str
-    text_a: str | None = None
-    text_b: str | None = None
-    only: dict[str, str] = Field(
-        default_factory=dict, description="column or relation → the value that rows must have"
+    source: str = Field(
+        description=(
+            "Corpus with its split such as `asset/valid`, table with two text columns, or file of phrase "
+            "links."
+        )
     )
-    limit: int | None = Field(default=None, gt=0, description="rows at most, a sample that all seeds share")
+    text_a: str | None = Field(default=None, description="Column of the first text; guessed if left out.")
+    text_b: str | None = Field(default=None, description="Column of the second text; guessed if left out.")
+    only: dict[str, str] = Field(
+        default_factory=dict,
+        description="Values that a row must have in a column or relation to count as a paraphrase.",
+    )
+    limit: int | None = Field(
+        default=None, gt=0, description="Largest number of rows, a sample that is the same for all seeds."
+    )
 
 
 class InjectStage(OptimisedStage, FilteredStage):
-    """Phrases and sentences of paraphrases taught to an encoder before it is fine-tuned."""
+    """Training of an encoder on phrases and sentences of paraphrases, before it is fine-tuned."""
 
     gives: ClassVar[str] = "injected"
-    place: ClassVar[str] = "stands alone: its model is the encoder of another recipe"
+    place: ClassVar[str] = "must be the only stage of a recipe; use its model as the encoder of another one"
     asks: ClassVar[bool] = False
     row_keys: ClassVar[frozenset[str]] = FILTER_KEYS | {"data"}
     kind: Literal["inject"]
-    data: tuple[ParaphraseSpec, ...] = Field(min_length=1)
-    head_learning_rate: float | None = Field(
-        default=None, gt=0, description="of the heads; learning_rate if empty"
+    data: tuple[ParaphraseSpec, ...] = Field(min_length=1, description="Entries with the paraphrases.")
+    head_learning_rate: float | None = Field(default=None, gt=0, description=HEAD_RATE)
+    dev_share: float = Field(
+        default=0.05, gt=0, lt=0.5, description="Share of the pairs that selects the step and stops training."
     )
-    dev_share: float = Field(default=0.05, gt=0, lt=0.5, description="share of pairs that selects and stops")
-    test_share: float = Field(default=0.05, ge=0, lt=0.5, description="share of pairs measured at the end")
+    test_share: float = Field(
+        default=0.05, ge=0, lt=0.5, description="Share of the pairs that is measured at the end."
+    )
     learns: Literal["both", "phrases", "sentences", "binary-phrases"] = Field(
-        default="both", description="phrases alone, sentences alone, phrases without random pairs"
+        default="both",
+        description=(
+            "Learn phrases and sentences, one of the two, or phrases without random pairs (`binary-phrases`)."
+        ),
     )
     features: Literal["elaborate", "simple", "cosine"] = Field(
         default="elaborate",
-        description="max-pooled with product and difference, mean-pooled without; cosine: for two towers",
+        description=(
+            "What the heads see of two phrases: max-pooled vectors with product and difference, mean-pooled "
+            "vectors, or (for `two_tower`) their cosine."
+        ),
     )
     two_tower: bool = Field(
-        default=False, description="texts encoded apart: for a retrieval encoder", validate_default=True
+        default=False,
+        description="Encode the two texts separately, for an encoder that is used for retrieval.",
+        validate_default=True,
     )
     anchor: float = Field(
         default=10.0,
         ge=0,
-        description="two towers: weight that holds cosines of texts that are no paraphrases of each other",
+        description=(
+            "With `two_tower`, weight of a loss that keeps the cosines of texts that are not paraphrases as "
+            "they were before."
+        ),
     )
     negatives: Literal["uniform", "near"] = Field(
-        default="uniform", description="near: in-paraphrase negatives overlap the right phrase"
+        default="uniform",
+        description=(
+            "How wrong phrases are drawn from the same paraphrase: at random, or (`near`) so that they "
+            "overlap the right phrase."
+        ),
     )
-    dropout: float = Field(default=0.2, ge=0, lt=1, description="before the heads")
-    max_length: int = Field(default=128, gt=2, description="pieces; longer pairs are left out and counted")
-    phraser: str = Field(default="auto", description="where spans come from: auto, rules, spacy, a folder")
-    aligner: str = Field(default="default", description="encoder that aligns pairs that come without links")
-    epochs: float = Field(default=10, gt=0, le=MAX_EPOCHS, description="at most")
+    dropout: float = Field(default=0.2, ge=0, lt=1, description="Dropout before the heads.")
+    max_length: int = Field(
+        default=128, gt=2, description="Largest number of tokens; longer pairs are left out and counted."
+    )
+    phraser: str = Field(
+        default="auto",
+        description=(
+            "Source of phrases: `rules`, `spacy`, a spaCy pipeline by folder or name, or `auto` (spaCy if it "
+            "is installed)."
+        ),
+    )
+    aligner: str = Field(default="default", description="Encoder that aligns pairs that come without links.")
+    epochs: float = Field(default=10, gt=0, le=MAX_EPOCHS)
     batch_size: int = Field(
-        default=100, gt=0, le=MAX_BATCH, description="pairs per step, random ones included"
+        default=100,
+        gt=0,
+        le=MAX_BATCH,
+        description="Pairs per batch, including random pairs, over all processes together.",
     )
     learning_rate: float = Field(default=5e-5, gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
-    rate_schedule: Literal["linear", "constant", "cosine"] = "constant"
-    warmup: float = Field(default=0.0, ge=0, lt=1)
-    stop_after: int | None = Field(
-        default=2, gt=0, description="evaluations without a better one before stopping, in a row or not"
+    rate_schedule: Literal["linear", "constant", "cosine"] = Field(
+        default="constant", description="Course of the learning rate after warm-up."
     )
+    warmup: float = Field(default=0.0, ge=0, lt=1)
+    stop_after: int | None = Field(default=2, gt=0)
 
     @field_validator("two_tower")
     @classmethod
@@ -79,13 +115,13 @@ class InjectStage(OptimisedStage, FilteredStage):
         features = info.data.get("features")
         if two_tower and features == "simple":
             raise ValueError(
-                'features = "simple" let texts that are encoded apart never meet; '
-                'take "cosine" or "elaborate", or two_tower = false'
+                'features = "simple" cannot compare texts that are encoded separately (two_tower = true); '
+                'use "cosine" or "elaborate", or set two_tower = false'
             )
         if not two_tower and features == "cosine":
             raise ValueError(
-                'features = "cosine" are for texts that are encoded apart; '
-                'set two_tower = true, or take "elaborate" or "simple"'
+                'features = "cosine" needs texts that are encoded separately, but two_tower is false; '
+                'set two_tower = true, or use "elaborate" or "simple"'
             )
         return two_tower
 
@@ -96,11 +132,11 @@ class InjectStage(OptimisedStage, FilteredStage):
 
     @property
     def held_out(self) -> float:
-        """The share of pairs that nothing is learnt from."""
+        """The share of pairs that is not trained on."""
         return self.dev_share + self.test_share
 
     def models(self) -> Iterator[str]:
-        """What aligns pairs, and what finds their phrases."""
+        """The encoder that aligns pairs, and the source of phrases."""
         yield self.aligner
         yield self.phraser
 
@@ -112,20 +148,18 @@ class InjectStage(OptimisedStage, FilteredStage):
     def adopt(self, table: OwnTable, known: Mapping[str, Mapping[str, Any]]) -> Adopted | str:
         """A table of paraphrases, or a file of links.
 
-        The leak filter goes too: it is against corpora that only those of the recipe's own data may have.
+        The leak filter is removed too, because its corpora belong to the recipe's own data.
         """
         if len(table.texts) != 2:
-            return f"it learns from paraphrases, and {table.name} has one text column, {table.texts[0]!r}"
+            return f"it learns from paraphrases, but {table.name} has one text column, {table.texts[0]!r}"
         if table.declared:
-            return "it learns phrases and has no relation to declare"
+            return "it learns phrases and no relation, but --relation declares one"
         changed: dict[str, Any] = {"data": [own_entry(table)], "filter_against": []}
         if table.rows is not None and table.rows < FEW:
-            changed["batch_size"] = 16  # in batches of 100 a small table would be a step or two an epoch
-        # Once an epoch: in steps a small table would be looked at too seldom to stop by.
+            changed["batch_size"] = 16  # in batches of 100, a small table has a step or two per epoch
+        # Once an epoch: a small table has too few steps for the recipe's interval.
         changed["evaluate_every"] = None
         rated = ", ".join(relation.name for relation in table.relations)
-        told = (
-            (f"every pair of {table.name} is taught as a paraphrase, whatever {rated} says",) if rated else ()
-        )
-        said = f"Phrase alignments of {table.name} taught to a joint encoder; its size stays the same"
-        return Adopted(changed, {}, told, said)
+        note = f"every pair of {table.name} counts as a paraphrase; ratings of {rated} are not read"
+        said = f"Phrase injection with the pairs of {table.name} into an encoder whose size stays the same"
+        return Adopted(changed, {}, (note,) if rated else (), said)

@@ -1,4 +1,4 @@
-"""Kind `labels`: labelled texts whose labels are texts too; every relation is a task (label embedding)."""
+"""Kind `labels`: classification with label texts, where every relation is a task (label embedding)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from likewise.data.reading import find_named_corpus
 from likewise.errors import DataError, UsageError
 from likewise.records import Relation
 from likewise.schema.base import (
+    HEAD_RATE,
     Addition,
     Adopted,
     TrainedStage,
@@ -28,35 +29,57 @@ from likewise.schema.parts import MAX_WIDTH
 
 
 class LabelsStage(TrainedStage):
-    """Labelled texts: every relation it names is a task, every label a text."""
+    """Labelled texts: every relation that it names is a task, and every label has a label text."""
 
     takes: ClassVar[frozenset[str]] = frozenset({"labels"})
     gives: ClassVar[str] = "labels"
-    place: ClassVar[str] = "stands alone or follows labels: train the encoder by another recipe first"
+    place: ClassVar[str] = (
+        "must come first or follow another stage of kind labels; train the encoder by another recipe first"
+    )
     row_keys: ClassVar[frozenset[str]] = TrainedStage.row_keys | {"task"}
     texts: ClassVar[frozenset[int]] = frozenset({1})
     kind: Literal["labels"]
-    head_learning_rate: float | None = Field(
-        default=None, gt=0, description="of the heads; learning_rate if empty"
+    head_learning_rate: float | None = Field(default=None, gt=0, description=HEAD_RATE)
+    task: tuple[str, ...] = Field(
+        default=(), description="Relations that are learnt, each as a task; all of the recipe's if empty."
     )
-    task: tuple[str, ...] = Field(default=(), description="relations that are learnt; all if empty")
-    weights: dict[str, float] = Field(default_factory=dict, description="λ of a task; 1 if left out")
+    weights: dict[str, float] = Field(
+        default_factory=dict, description="Factor on the loss of a task (the paper's λ), by default 1."
+    )
     matcher: Literal[
         "concat-mlp", "bilinear", "dot", "cosine", "euclid", "interaction", "concat-linear", "one-hot"
-    ] = Field(default="concat-mlp", description="one-hot: a linear layer per task, label texts unread")
-    hidden: int | None = Field(
-        default=None, gt=0, le=MAX_WIDTH, description="of concat-mlp; the vector's width if empty"
+    ] = Field(
+        default="concat-mlp",
+        description=(
+            "How the vectors of a text and a label text are compared; `one-hot` has a layer per task instead "
+            "and reads no label texts."
+        ),
     )
-    loss: Literal["softmax", "bce", "positive"] = "softmax"
+    hidden: int | None = Field(
+        default=None,
+        gt=0,
+        le=MAX_WIDTH,
+        description="Width of the hidden layer of `concat-mlp`, by default the width of the vectors.",
+    )
+    loss: Literal["softmax", "bce", "positive"] = Field(
+        default="softmax",
+        description=(
+            "Cross-entropy over the labels of a task, one decision for each label (`bce`), or the form that "
+            "the paper prints (`positive`)."
+        ),
+    )
     label_encoder: Literal["shared", "own"] = Field(
-        default="shared", description="own: labels have an encoder of their own, begun like the texts'"
+        default="shared",
+        description="Encode label texts by the encoder of the texts, or by one that starts as a copy of it.",
     )
     max_words: int | None = Field(
-        default=None, gt=1, description="longer texts keep their first and last words"
+        default=None,
+        gt=1,
+        description="Number of words that a text may have; a longer one keeps its first and last words.",
     )
 
     def named(self) -> Iterator[tuple[str, str]]:
-        """Its tasks, and those that are given a weight."""
+        """Its tasks, and those that have a weight."""
         for task in (*self.task, *self.weights):
             yield "task", task
 
@@ -65,7 +88,7 @@ class LabelsStage(TrainedStage):
         return tuple(self.task or known)
 
     def only(self, names: Collection[str], learnt: Collection[str]) -> Self:
-        """Some tasks, and of the data what may label them."""
+        """Some tasks, and the data entries that may label them."""
         tasks = tuple(name for name in learnt if name in names)
         weights = {name: one for name, one in self.weights.items() if len(tasks) > 1 and name in tasks}
         data, dev = rating(self.data, names), rating(self.dev, names)
@@ -74,7 +97,7 @@ class LabelsStage(TrainedStage):
     def adopt(self, table: OwnTable, known: Mapping[str, Mapping[str, Any]]) -> Adopted | str:
         """Labelled single texts: each column of labels is a task."""
         if len(table.texts) != 1:
-            return f"it learns labels of single texts, and {table.name} holds pairs"
+            return f"it learns labels of single texts, but {table.name} holds pairs"
         relations = own_relations(table, known, ("classes", "ordered"))
         if not relations:
             return unrated(table, "labels")
@@ -83,11 +106,17 @@ class LabelsStage(TrainedStage):
         return Adopted(changed, relations, told)
 
     def new_relation(self, addition: Addition, model: str) -> Relation:
-        """A task with the labels that were named, a corpus's, or those that its rows hold."""
+        """A task with the labels that the user names, those of a corpus, or those in its rows."""
         if addition.describe is not None or addition.scale is not None:
-            raise UsageError(f"{model} classifies texts: name the labels of the task (--labels), not a scale")
+            raise UsageError(
+                f"{model} classifies texts, so a new task needs labels and no description or scale. Name "
+                "the labels with --labels."
+            )
         if addition.source is None:
-            raise UsageError(f"task {addition.name!r} has no texts: name a file or a corpus that labels some")
+            raise UsageError(
+                f"task {addition.name!r} has no labelled texts, from which its labels would be learnt. "
+                "Name a file or a corpus that has some."
+            )
         if addition.labels:
             return new_task(addition.name, addition.labels)
         named = find_named_corpus(addition.source)
@@ -98,14 +127,14 @@ class LabelsStage(TrainedStage):
         try:
             [found] = infer_relations(addition.source, declared=declared, text_a=addition.text, pairs=False)
         except DataError as error:
-            # The reader speaks of options that an update does not have.
-            remedy = "name the column by --column, or its labels by --labels 'one, other'"
+            # The reader's remedies name options that an update does not have.
+            remedy = "name the column with --column, or the labels with --labels 'one, other'"
             told = [replace(p, remedy=remedy) if "--relation" in p.remedy else p for p in error.problems]
             raise (DataError(told) if told else error) from None
         return Relation.classes(addition.name, found.labels)
 
     def extendable(self) -> bool:
-        """Unless each task has a fixed layer."""
+        """True unless each task has a layer of its own."""
         return self.matcher != "one-hot"
 
     def adding(self, addition: Addition, relation: Relation) -> dict[str, Any]:
@@ -117,31 +146,35 @@ class LabelsStage(TrainedStage):
         return changed | ({"task": [*self.task, relation.name]} if self.task else {})
 
     def alone(self, relation: Relation) -> Self:
-        """The new task's own texts, dev split off; what is filtered stays filtered."""
+        """Only the new task's texts, with a split-off dev set; the leak filter stays."""
         changed = {"data": self.data[-1:], "dev": (), "task": (relation.name,), "weights": {}}
         return self.model_copy(update=changed)
 
 
 def new_task(name: str, labels: Sequence[str] | Mapping[str, str | Sequence[str]]) -> Relation:
-    """A task from labels that were never seen: names, or names with the ways they are said."""
+    """A task from new labels: names, or names with their label texts."""
     if isinstance(labels, Mapping):
         ways = {
-            label: tuple(listed_names(said, f"what is said of label {label!r}"))
+            label: tuple(listed_names(said, f"the label texts of {label!r}"))
             for label, said in labels.items()
         }
     else:
         names = listed_names(labels, "labels")
         ways = {label: (label,) for label in names}
         if len(ways) < len(names):
-            raise UsageError("a label is given twice")
+            twice = next(name for place, name in enumerate(names) if name in names[:place])
+            raise UsageError(f"label {twice!r} is named twice, but labels must differ. Name each label once.")
     return Relation.classes(name, list(ways), texts=tuple(ways.values()))
 
 
 def _column(addition: Addition) -> str:
-    """Where the labels stand: the column of the task's name, or the only relation of a corpus."""
+    """The place of the labels: the column of the task's name, or the only relation of a corpus."""
     named = find_named_corpus(addition.source)
     known = [] if named is None else [one.name for one in named[0].relations]
     column = addition.column or (known[0] if len(known) == 1 else addition.name)
     if known and column not in known:
-        raise UsageError(f"{addition.source} has no relation {column!r}; it has {', '.join(known)}")
+        raise UsageError(
+            f"{addition.source} has no relation {column!r}, but {', '.join(known)}. Name one of them with "
+            "--column."
+        )
     return column

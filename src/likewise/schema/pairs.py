@@ -1,4 +1,4 @@
-"""Kind `pairs`: rated pairs, one head for each relation, trained together or in turns."""
+"""Kind `pairs`: rated pairs and one objective for each relation, trained together or in turn."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from likewise.documents import to_file_name
 from likewise.errors import DataError, Problem, UsageError
 from likewise.records import Relation
 from likewise.schema.base import (
+    HEAD_RATE,
     Addition,
     Adopted,
     TrainedStage,
@@ -30,7 +31,8 @@ from likewise.schema.base import (
 from likewise.schema.parts import MAX_WIDTH, EncoderSpec, Part, relation_table
 from likewise.schema.shipped import shipped_document
 
-# Below so many rows batches are small and epochs many, until about so many pairs were seen.
+# With fewer rows than FEW, batches are small, and the epochs are enough for training to see about this many
+# pairs.
 FEW, _FEW_PAIRS_SEEN = 1000, 2500
 MOST_EPOCHS = 20
 _STAGE_KEYS = ("objective", "data", "dev", "filter_against", "name")
@@ -38,37 +40,65 @@ _DESCRIBED = "described"
 
 
 class ObjectiveSpec(Part):
-    """What is learnt about one relation."""
+    """The head and the loss by which a stage learns one relation."""
 
-    relation: str
-    head: Literal["scalar", "distribution", "classes", "cosine", "contrast", "described"] = "cosine"
-    loss: str = "mse"
-    pairing: tuple[str, ...] = ("u", "v", "absdiff")
-    hidden: tuple[Annotated[int, Field(gt=0, le=MAX_WIDTH)], ...] = Field(
-        default=(), description="widths of hidden layers: 50 is Tai's head; [512, 512]"
+    relation: str = Field(description="Relation that is learnt.")
+    head: Literal["scalar", "distribution", "classes", "cosine", "contrast", "described"] = Field(
+        default="cosine", description="Layers that turn the features of a pair into an answer."
     )
-    activation: Literal["sigmoid", "tanh", "relu", "none"] = "sigmoid"
+    loss: str = Field(default="mse", description="Loss, one of those that the head takes.")
+    pairing: tuple[str, ...] = Field(
+        default=("u", "v", "absdiff"),
+        description="Pair features that the head sees: `u`, `v`, `absdiff`, `prod`, `cosine`, `euclid`.",
+    )
+    hidden: tuple[Annotated[int, Field(gt=0, le=MAX_WIDTH)], ...] = Field(
+        default=(), description="Widths of hidden layers of the head; one layer may be given as a number."
+    )
+    activation: Literal["sigmoid", "tanh", "relu", "none"] = Field(
+        default="sigmoid", description="Activation after each hidden layer."
+    )
     scale_features: bool = Field(
-        default=False, description="the head sees features in units of their spread before training"
+        default=False,
+        description="Divide each pair feature by its spread, which is measured before the first step.",
     )
     floor: float = Field(
-        default=0.0, ge=-1, lt=1, description="cosine that the lowest rating maps to: 0 or −1"
+        default=0.0,
+        ge=-1,
+        lt=1,
+        description="Cosine that stands for the lowest rating (heads `cosine` and `contrast`): 0 or −1.",
     )
-    weight: float = Field(default=1.0, ge=0)
-    allow_blind: bool = False
+    weight: float = Field(
+        default=1.0, ge=0, description="Factor on this loss before the losses of a step add up."
+    )
+    allow_blind: bool = Field(
+        default=False,
+        description="Allow, as an ablation, a linear head over features that cannot compare the two texts.",
+    )
     within: Literal["data", "batch"] = Field(
         default="data",
-        description="losses that compare pairs do so within each data entry, or over the whole batch",
+        description="Let `pearson` and `cosent` compare pairs of the same data entry, or of the whole batch.",
     )
-    k: float | None = Field(default=None, gt=0)
-    x0: float | None = Field(default=None, ge=0)
-    boundary: Literal["safe", "paper-clamp", "code-mask", "none"] | None = None
-    temperature: float | None = Field(default=None, gt=0)
-    scale: float | None = Field(default=None, gt=0)
-    delta: float | None = Field(default=None, gt=0)
-    positive: float | None = None
+    k: float | None = Field(default=None, gt=0, description="Factor of `translated_relu` and `smooth_k2`.")
+    x0: float | None = Field(
+        default=None,
+        ge=0,
+        description="Error up to which `translated_relu` and `smooth_k2` are 0, in steps of the scale.",
+    )
+    boundary: Literal["safe", "paper-clamp", "code-mask", "none"] | None = Field(
+        default=None,
+        description="How `translated_relu` and `smooth_k2` treat predictions beyond the ends of the scale.",
+    )
+    temperature: float | None = Field(default=None, gt=0, description="Temperature of `infonce`.")
+    scale: float | None = Field(default=None, gt=0, description="Factor on the cosines in `cosent`.")
+    delta: float | None = Field(
+        default=None, gt=0, description="Error up to which `huber` is quadratic; beyond it is linear."
+    )
+    positive: float | None = Field(
+        default=None, description="Target cosine from which `infonce` counts a pair as a positive."
+    )
     matcher: Literal["concat-mlp", "bilinear", "dot", "cosine", "interaction", "concat-linear"] = Field(
-        default="concat-mlp", description="described: how pair and description meet; all of them share one"
+        default="concat-mlp",
+        description="How a `described` head compares a pair with a description.",
     )
 
     @field_validator("hidden", mode="before")
@@ -77,46 +107,63 @@ class ObjectiveSpec(Part):
         return () if value == 0 else (value,) if isinstance(value, int) else value
 
     def options(self) -> dict[str, Any]:
-        """The loss's own options that were given."""
+        """The options of the loss that the recipe sets."""
         names = ("k", "x0", "boundary", "temperature", "scale", "delta", "positive")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 class PairsStage(TrainedStage):
-    """Rated pairs: objectives, and how they meet in a step."""
+    """Rated pairs: the objectives and how a step combines them."""
 
     takes: ClassVar[frozenset[str]] = frozenset({"pairs", "frozen"})
     gives: ClassVar[str] = "pairs"
     place: ClassVar[str] = (
-        "trains the encoder on rated pairs and follows only stages of pairs or of a frozen encoder"
+        "must come first or follow a stage of kind pairs, parallel or refine; put it into a recipe of its own"
     )
     row_keys: ClassVar[frozenset[str]] = TrainedStage.row_keys | {"objective"}
-    # Its runner refuses a function, and says which kinds to take instead.
+    # Its runner refuses a function with a message that names the kinds to use instead.
     takes_functions: ClassVar[bool] = True
 
     kind: Literal["pairs"] = "pairs"
-    objective: tuple[ObjectiveSpec, ...] = Field(min_length=1)
+    objective: tuple[ObjectiveSpec, ...] = Field(
+        min_length=1, description="Objectives, each with a relation, a head and a loss."
+    )
     optimiser: Literal["adamw", "sgd", "exact"] = Field(  # type: ignore[assignment]
-        default="adamw", description="exact: the encoder stays, linear heads are solved (ridge, logistic)"
+        default="adamw",
+        description=(
+            "Algorithm that updates the weights; `exact` keeps the encoder and solves linear heads by ridge "
+            "or logistic regression."
+        ),
     )
-    head_learning_rate: float | None = Field(
-        default=None, gt=0, description="of the heads; learning_rate if empty"
+    head_learning_rate: float | None = Field(default=None, gt=0, description=HEAD_RATE)
+    select_source: Literal["cosine", "head"] | None = Field(
+        default=None,
+        description="The only source that may answer; by default, dev chooses among the sources.",
     )
-    select_source: Literal["cosine", "head"] | None = Field(default=None, description="score source on dev")
     select_metric: str = Field(
-        default="", description="spearman, pearson, accuracy, …; the relation's own if empty"
+        default="", description="Metric that selects on dev, by default the metric of each relation."
     )
-    schedule: Literal["single", "multi-label", "multi-task"] = "multi-label"
+    schedule: Literal["single", "multi-label", "multi-task"] = Field(
+        default="multi-label",
+        description=(
+            "Relations of a step: the only one there is, all of them, or one after another on the same batch "
+            "(`multi-task`, with `accumulation = 1`)."
+        ),
+    )
     shuffle_relations: bool = Field(
-        default=False, description="multi-task: relations in random order per batch"
+        default=False, description="With `multi-task`, take the relations of a batch in random order."
     )
     weighting: Literal["sum", "mean", "uncertainty"] = Field(
-        default="sum", description="how the losses of a step add up; uncertainty learns a weight for each"
+        default="sum",
+        description="How the losses of a step add up; `uncertainty` learns a weight for each objective.",
     )
     anchor: float = Field(
         default=0.0,
         ge=0,
-        description="weight that holds unrated cosines of a batch where the starting encoder had them",
+        description=(
+            "Weight of a loss that keeps the cosines of unrated pairs of a batch where they were before the "
+            "stage."
+        ),
     )
 
     def named(self) -> Iterator[tuple[str, str]]:
@@ -129,13 +176,13 @@ class PairsStage(TrainedStage):
         return tuple(dict.fromkeys(objective.relation for objective in self.objective))
 
     def only(self, names: Collection[str], learnt: Collection[str]) -> Self:
-        """Some of its objectives; a stage without any of them is pre-training and stays."""
+        """Some of its objectives; a stage that has none of them is pre-training and stays as it is."""
         if not any(one.relation in names for one in self.objective):
             return self
         kept = tuple(o for o in self.objective if o.relation in names or o.relation not in learnt)
         if len(kept) > 1:
             return self.model_copy(update={"objective": kept})
-        # A weight is a share against the others; alone it would only rescale the loss.
+        # A weight is relative to the other objectives; alone it would only rescale the loss.
         alone = kept[0].model_copy(update={"weight": 1.0})
         return self.model_copy(update={"objective": (alone,), "schedule": "single"})
 
@@ -146,14 +193,15 @@ class PairsStage(TrainedStage):
                 yield relations[objective.relation].description
 
     def problems(self, encoder: EncoderSpec, *, first: bool) -> Iterator[tuple[str, str]]:
-        """An anchor needs an encoder that knows something."""
+        """An anchor on a BiLSTM that starts untrained would keep cosines without meaning."""
         if first and self.anchor and encoder.kind == "bilstm":
-            yield "anchor", "it would hold the cosines of an untrained encoder; set it to 0"
+            found = f"is {self.anchor:g}, but encoder kind 'bilstm' starts untrained"
+            yield "anchor", f"{found}, and its cosines are not worth keeping; set anchor to 0"
 
     def adopt(self, table: OwnTable, known: Mapping[str, Mapping[str, Any]]) -> Adopted | str:
         """Rated pairs: objectives of the same name stay, others are copied from one of the same kind."""
         if len(table.texts) != 2:
-            return f"it learns from pairs, and {table.name} has one text column, {table.texts[0]!r}"
+            return f"it learns from pairs, but {table.name} has one text column, {table.texts[0]!r}"
         relations = own_relations(table, known, ("graded", "ordered", "classes"))
         if not relations:
             return unrated(table, "ratings of pairs")
@@ -167,9 +215,9 @@ class PairsStage(TrainedStage):
     def _objective_for(
         self, name: str, spec: Mapping[str, Any], kinds: Mapping[str, str], alone: bool
     ) -> dict[str, Any]:
-        """The objective that learns a relation as this recipe learns its own.
+        """The objective for a relation, after the model of the recipe's own objectives.
 
-        Two relations cannot both be the one cosine of two vectors: each of several gets a head.
+        Two vectors have one cosine, which cannot answer two relations, so each of several gets a head.
         """
         said = [objective.model_dump(mode="json", exclude_unset=True) for objective in self.objective]
         for objective in said:
@@ -184,7 +232,7 @@ class PairsStage(TrainedStage):
 
     @classmethod
     def infer(cls, table: OwnTable) -> dict[str, Any] | str:
-        """One graded relation is learnt as by recipe `similarity`; several, or classes, get a head each."""
+        """One graded relation is learnt as in recipe `similarity`; several, or classes, get a head each."""
         if len(table.texts) != 2:
             raise DataError([_only_one_text(table)])
         if not table.relations:
@@ -207,43 +255,55 @@ class PairsStage(TrainedStage):
         }
 
     def new_relation(self, addition: Addition, model: str) -> Relation:
-        """A relation that is said in words, on a scale."""
+        """A relation with a description and a scale."""
         if addition.labels is not None or addition.text is not None:
             raise UsageError(
-                f"{model} answers pairs: describe the relation (--describe, --scale), not labels"
+                f"{model} answers pairs, so a new relation needs a description and a scale, not labels. Give "
+                "--describe and --scale."
             )
         if not self.extendable():
             raise UsageError(
-                f"{model} has one head per relation and none that reads descriptions: train it with "
-                'head = "described" (recipe relations-described), then add relations'
+                f"{model} has one head per relation and none that reads descriptions, so it cannot learn "
+                f'{addition.name!r} later. Train a model with head = "described" (recipe '
+                "relations-described) and add the relation to that one."
             )
         if not (addition.describe or "").strip():
-            raise UsageError(f'say in words what {addition.name} asks: --describe "…"')
+            raise UsageError(
+                f"{addition.name} has no description, which is all that the model reads of it. Give the "
+                'question in words: --describe "…".'
+            )
         scale = addition.scale or ""
         if ".." not in scale and "<" not in scale:
-            found = f"--scale {scale!r} is no scale" if scale else f"{addition.name} has no scale"
-            raise UsageError(f"{found}: give --scale lo..hi, such as 0..4, or --scale 'low<middle<high'")
+            found = f"--scale {scale!r} is not a scale" if scale else f"{addition.name} has no scale"
+            raise UsageError(f"{found}. Give --scale lo..hi, such as 0..4, or --scale 'low<middle<high'.")
         relation = Relation.parse(f"{addition.name}:{scale}")
         return replace(relation, description=str(addition.describe).strip())
 
     def extendable(self) -> bool:
-        """If a head reads what a relation asks."""
+        """True if a head reads descriptions."""
         return any(one.head == _DESCRIBED for one in self.objective)
 
     def check_addition(self, addition: Addition, mode: str) -> None:
-        """Refuse rows that a mode does not need, and modes that lack them."""
+        """Raise an error for rows that a mode does not use, and for a mode without the rows it needs."""
         if mode == "zero" and addition.source is not None:
-            raise UsageError(f"--mode zero trains on nothing: leave {addition.source} out, or use --mode hot")
+            raise UsageError(
+                f"--mode zero trains on no data, but {addition.source} is given. Leave it out, or use --mode "
+                "hot."
+            )
         if mode != "zero" and addition.source is None:
-            raise UsageError(f"--mode {mode} trains on rated pairs: name a file of them, or use --mode zero")
+            raise UsageError(
+                f"--mode {mode} trains on rated pairs, but no file is given. Name a file of rated pairs, or "
+                "use --mode zero."
+            )
         rows = None if addition.source is None else count_rows(addition.source)
         if mode == "hot" and rows is not None and 0 < rows < FEWEST_TO_SPLIT:
-            found = f"{rows} rated pairs are too few to train on some and look at others"
-            remedy = f"give {FEWEST_TO_SPLIT} or more, or use --mode zero"
+            found = f"has {rows} rated pairs, but a part of them becomes the dev set, which takes"
+            found = f"{found} {FEWEST_TO_SPLIT} or more"
+            remedy = "add rated pairs, or use --mode zero"
             raise DataError([Problem(str(addition.source), found, remedy)])
 
     def adding(self, addition: Addition, relation: Relation) -> dict[str, Any]:
-        """One more objective of the head that reads descriptions, and its pairs if there are any."""
+        """One more objective for the head that reads descriptions, and its pairs if there are any."""
         if addition.source is None:
             return {}
         stage = self.model_dump(mode="json")
@@ -261,22 +321,22 @@ class PairsStage(TrainedStage):
         }
 
     def alone(self, relation: Relation) -> Self:
-        """The new relation's own pairs, dev split off; what is filtered stays filtered."""
+        """Only the new relation's pairs, with a split-off dev set; the leak filter stays."""
         mine = tuple(one for one in self.objective if one.relation == relation.name)
         return self.model_copy(update={"data": self.data[-1:], "dev": (), "objective": mine})
 
 
 def settings_for_few(rows: int) -> dict[str, Any]:
-    """Batch size and epochs of a small table: in the shipped ones it would be a handful of steps."""
+    """Batch size and epochs for a small table, which has only a few steps with those of the recipes."""
     if rows >= FEW:
         return {}
     return {"batch_size": 16, "epochs": min(MOST_EPOCHS, max(4, math.ceil(_FEW_PAIRS_SEEN / max(1, rows))))}
 
 
 def head_of(name: str, kind: str) -> dict[str, Any]:
-    """Head and loss as in the shipped recipes, and the cosine: with few rows it is most of what is known.
+    """Head and loss of the shipped recipes, with the cosine as a feature, which helps most with few rows.
 
-    A label may depend on which text comes first, so its head sees both.
+    A label may depend on the order of the texts, so its head sees both of them.
     """
     if kind == "classes":
         pairing = ["u", "v", "absdiff", "prod", "cosine"]
@@ -288,7 +348,8 @@ def head_of(name: str, kind: str) -> dict[str, Any]:
 
 def _only_one_text(table: OwnTable) -> Problem:
     remedy = (
-        "for pairs name both: --text-a NAME --text-b NAME; single texts are learnt by "
+        "name both columns with --text-a NAME --text-b NAME, or learn from single texts with "
         f"likewise train finetune --data {shlex.quote(table.name)}"
     )
-    return Problem(table.name, f"only {table.texts[0]!r} is known to hold texts", remedy)
+    found = f"has one column of texts, {table.texts[0]!r}, but pairs need two"
+    return Problem(table.name, found, remedy)

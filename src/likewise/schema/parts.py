@@ -25,21 +25,39 @@ class Part(BaseModel):
 
 
 class RelationSpec(Part):
-    """One question: `lo` and `hi` if graded, `labels` if classes, `positions` too if they have an order."""
+    """One question about a pair or a text, with its scale (`lo`, `hi`) or its `labels`."""
 
-    kind: Literal["graded", "ordered", "classes"] = "graded"
-    lo: float = 0.0
-    hi: float = 5.0
-    step: float = Field(default=1.0, gt=0)
-    labels: tuple[str, ...] = ()
-    positions: tuple[float, ...] = ()
-    metric: str = Field(default="", description="spearman, pearson, accuracy, …; chosen by kind if empty")
-    description: str = ""
+    kind: Literal["graded", "ordered", "classes"] = Field(
+        default="graded",
+        description="Kind of answer: a number on a scale, a label in an order, or a label without one.",
+    )
+    lo: float = Field(default=0.0, description="Lowest rating of a `graded` relation.")
+    hi: float = Field(default=5.0, description="Highest rating of a `graded` relation.")
+    step: float = Field(
+        default=1.0,
+        gt=0,
+        description="Distance between two points of a graded scale, in which errors are counted too.",
+    )
+    labels: tuple[str, ...] = Field(
+        default=(),
+        description="Labels of a `classes` relation, or of an `ordered` one from lowest to highest.",
+    )
+    positions: tuple[float, ...] = Field(
+        default=(),
+        description="Numbers at which the labels of an `ordered` relation lie, by default 0, 1, 2 and so on.",
+    )
+    metric: str = Field(
+        default="",
+        description="Metric on dev and test sets, by default `accuracy` for `classes` and else `spearman`.",
+    )
+    description: str = Field(default="", description="The question in words, which a `described` head reads.")
     texts: dict[str, tuple[str, ...]] = Field(
-        default_factory=dict, description="label → how it is said, one text or several; its name if left out"
+        default_factory=dict,
+        description="Label texts, one or several for each label; a label without any is read by its name.",
     )
     corpus: str = Field(
-        default="", description="CORPUS/RELATION whose labels and texts it has: reuters46/topic"
+        default="",
+        description="Corpus and relation whose labels and label texts are used, such as `reuters46/topic`.",
     )
 
     @field_validator("texts", mode="before")
@@ -60,87 +78,159 @@ def relation_table(relation: Relation) -> dict[str, Any]:
 
 
 class Word2VecSpec(Part):
-    """Word vectors trained on the run's own training texts and label texts, before anything else (gensim)."""
+    """Word vectors that gensim trains on the training texts and label texts of the run, before the stages."""
 
-    width: int = Field(default=100, gt=0, le=MAX_WIDTH)
-    window: int = Field(default=5, gt=0, le=1000, description="words to either side")
-    epochs: int = Field(default=5, gt=0, le=MAX_EPOCHS)
-    least: int = Field(default=2, gt=0, description="rarer words have no vector; those of labels always have")
-    skip_gram: bool = Field(default=False, description="otherwise CBOW, which is three times as fast")
+    width: int = Field(default=100, gt=0, le=MAX_WIDTH, description="Width of the word vectors.")
+    window: int = Field(
+        default=5, gt=0, le=1000, description="Number of words to either side that count as the context."
+    )
+    epochs: int = Field(default=5, gt=0, le=MAX_EPOCHS, description="Number of passes over the texts.")
+    least: int = Field(
+        default=2,
+        gt=0,
+        description="Occurrences that a word needs to get a vector; the words of label texts always get one.",
+    )
+    skip_gram: bool = Field(
+        default=False,
+        description="Train skip-gram instead of CBOW, which is three times as fast as skip-gram.",
+    )
 
 
 class EncoderSpec(Part):
-    """A pretrained checkpoint by name, word vectors under an LSTM or an average, or vectors of texts."""
+    """A pretrained checkpoint, an encoder over word vectors, or finished vectors of texts."""
 
-    kind: Literal["pretrained", "bilstm", "lstm", "average", "vectors"] = "pretrained"
-    name: str = Field(default="default", description="folder, hub id or 'default' (kind pretrained)")
+    kind: Literal["pretrained", "bilstm", "lstm", "average", "vectors"] = Field(
+        default="pretrained",
+        description=(
+            "Pretrained checkpoint, BiLSTM with max pooling over word vectors, last state of an LSTM over "
+            "them, average of them, or finished vectors of texts."
+        ),
+    )
+    name: str = Field(
+        default="default",
+        description=(
+            "Checkpoint of a `pretrained` encoder: a folder, a name under `LIKEWISE_MODELS`, a hub id, or "
+            "`default`."
+        ),
+    )
     vectors: str = Field(
         default="",
-        description="bilstm, lstm, average: word vectors, folder or .txt/.vec file; vectors: an .npz",
+        description=(
+            "Word vectors of `bilstm`, `lstm` and `average` (a folder, a .txt or a .vec file), or the .npz "
+            "file of kind `vectors`."
+        ),
     )
     word2vec: Word2VecSpec | None = Field(
-        default=None, description="bilstm, lstm, average: vectors learnt from the texts at hand instead"
+        default=None,
+        description=(
+            "Settings of word vectors that are learnt from the texts of the run instead of read from "
+            "`vectors`; needs `likewise[word2vec]`."
+        ),
     )
     hidden: int | None = Field(
         default=None,
         gt=0,
         le=MAX_WIDTH,
-        description="LSTM units per direction: 2048 for bilstm, 100 for lstm if empty",
+        description="LSTM units per direction, by default 2048 for `bilstm` and 100 for `lstm`.",
     )
-    peepholes: bool = Field(default=False, description="lstm: the gates see the cell, as the paper prints it")
+    peepholes: bool = Field(
+        default=False, description="Let the gates of an `lstm` see its cell state, as the paper prints it."
+    )
     start_deviation: float | None = Field(
-        default=None, gt=0, description="lstm: weights begin normal with this deviation; torch's own if empty"
+        default=None,
+        gt=0,
+        description=(
+            "Standard deviation of the normal distribution that the weights of an `lstm` are drawn from; "
+            "without it they start by torch's own rule."
+        ),
     )
-    train_vectors: bool = False
+    train_vectors: bool = Field(default=False, description="Train the word vectors as well.")
     dropout: float = Field(
-        default=0.0, ge=0, lt=1, description="share of word-vector entries zeroed while training"
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="Share of the entries of word vectors that is set to zero during training.",
     )
     padding: Literal["safe", "infersent-v1"] = Field(
-        default="safe", description="BiLSTM: infersent-v1 lets zero padding take part in the max"
+        default="safe",
+        description=(
+            "Whether a `bilstm` ignores padding (`safe`) or lets zero padding take part in its max, as the "
+            "paper's code does."
+        ),
     )
     words: Literal["all", "data"] = Field(
-        default="all", description="vocabulary: all vectors, or words of the data"
+        default="all", description="Vocabulary: all word vectors there are, or only the words of the data."
     )
     max_length: int | None = Field(
-        default=None, gt=2, le=1_000_000, description="tokens; longer texts are cut"
+        default=None,
+        gt=2,
+        le=1_000_000,
+        description="Number of tokens after which a text is cut, by default the encoder's own limit.",
     )
     normalise: bool = Field(
-        default=True, description="keep the checkpoint's own Normalize module, if it has one"
+        default=True,
+        description=(
+            "Keep the Normalize module of the checkpoint, if it has one; set this to false for any head but "
+            "`cosine`."
+        ),
     )
     prompt: str = Field(
-        default="", max_length=10_000, description="put before every text, such as E5's 'query: '"
+        default="",
+        max_length=10_000,
+        description="Text that is put before every text, such as `query: ` for E5.",
     )
 
     @field_validator("name", "vectors")
     @classmethod
     def _a_path_if_any(cls, value: str) -> str:
         if value and not may_be_path(value):
-            raise ValueError("this can be the name of no file or folder; check it")
+            raise ValueError("this cannot be the name of a file or folder; correct it")
         return value
 
     @model_validator(mode="after")
     def _one_source_of_vectors(self) -> Self:
         if self.word2vec is not None and (self.vectors or self.kind not in WORD_KINDS):
-            raise ValueError(
-                f"word2vec: goes with kind {', '.join(WORD_KINDS)} and without vectors; "
-                f"here are kind {self.kind!r} and vectors {self.vectors!r}"
-            )
+            found = f"is set beside kind {self.kind!r} and vectors {self.vectors!r}"
+            expected = f"but it needs kind {', '.join(WORD_KINDS[:-1])} or {WORD_KINDS[-1]} and no vectors"
+            raise ValueError(f"word2vec: {found}, {expected}; remove word2vec, or correct the other two keys")
         return self
 
 
 class DataSpec(Part):
-    """Rated pairs: a file, a catalogue name such as stsb/train, or a hub id."""
+    """Rated or labelled rows: a file, a corpus with its split such as stsb/train, or a hub id."""
 
-    source: str
-    text_a: str | None = None
-    text_b: str | None = None
+    source: str = Field(description="File, corpus with its split such as `stsb/train`, or hub id.")
+    text_a: str | None = Field(
+        default=None, description="Column of the first text, or of the only one; guessed if left out."
+    )
+    text_b: str | None = Field(default=None, description="Column of the second text; guessed if left out.")
     columns: dict[str, str] = Field(
-        default_factory=dict, description="recipe relation → column or corpus relation"
+        default_factory=dict,
+        description=(
+            "Column of a file, or relation of a corpus, that holds each relation of the recipe; by default "
+            "the one of the same name."
+        ),
     )
-    rescale: bool = Field(default=True, description="map a corpus's own range onto the recipe relation's")
-    round: bool = Field(default=False, description="round graded values to the grid, halves to even")
-    weight: float = Field(default=1.0, gt=0, description="how often these rows are drawn, relative to others")
+    rescale: bool = Field(
+        default=True,
+        description=(
+            "Map ratings from the scale of a corpus, or of a guessed column, to the relation's scale."
+        ),
+    )
+    round: bool = Field(
+        default=False, description="Round ratings to the points of the relation's scale, halves to even."
+    )
+    weight: float = Field(
+        default=1.0,
+        gt=0,
+        description="How often the rows of this entry are drawn, relative to the other entries.",
+    )
     noise: float = Field(
-        default=0.0, ge=0, le=1, description="share of labels replaced by another, drawn by the seed"
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Share of ratings or labels that is replaced by other ones, drawn by the seed.",
     )
-    limit: int | None = Field(default=None, gt=0, description="first rows only")
+    limit: int | None = Field(
+        default=None, gt=0, description="Number of rows that are read, from the beginning of the source."
+    )

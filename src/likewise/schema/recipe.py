@@ -1,7 +1,7 @@
-"""The shape of a recipe file. Options are documented where they are defined: here and in a file per kind.
+"""The shape of a recipe file: an encoder, relations, one or more stages and an evaluation, in TOML.
 
-A recipe is TOML: an encoder, the relations, one or more stages, an evaluation. All problems are reported at
-once, each with its path in one form, zero-based: `stage.0.learning_rate`.
+Every key has a description where it is defined, from which the tables of docs/recipes.md are made. All
+problems of a recipe are reported at once, each with its zero-based path: `stage.0.learning_rate`.
 """
 
 from __future__ import annotations
@@ -22,31 +22,49 @@ AnyStage = Annotated[SerializeAsAny[Stage], PlainValidator(pick_stage)]
 
 
 class EvaluationSpec(Part):
-    """What is measured at the end, by the cosine and, where a head answers, by the head."""
+    """What is measured after training, by the source that answers and by the one that the suite names."""
 
-    suite: str = ""
-    aggregation: Literal["all", "mean", "wmean"] = "all"
+    suite: str = Field(
+        default="", description="Suite that is measured after training, by name or file; none if empty."
+    )
+    aggregation: Literal["all", "mean", "wmean"] = Field(
+        default="all",
+        description="How subsets of a task are combined: pooled, as a mean, or as a mean weighted by size.",
+    )
 
 
 class Recipe(Part):
     """A whole recipe."""
 
-    name: FileName
-    method: str = "regression"
-    description: str = ""
-    seed: Seed = 1
-    encoder: EncoderSpec = EncoderSpec()
-    relation: dict[str, RelationSpec]
-    hold_out: tuple[str, ...] = Field(
-        default=(), description="languages left out of every stage's data, to see what is left of them"
+    name: FileName = Field(
+        description="Name of the recipe; without `--output`, the model is written to NAME-model."
     )
-    stage: tuple[AnyStage, ...] = Field(min_length=1, max_length=100)
-    evaluation: EvaluationSpec = EvaluationSpec()
+    method: str = Field(
+        default="regression", description="Name of the method, a note that is saved with the model."
+    )
+    description: str = Field(default="", description="What the model is for, in words.")
+    seed: Seed = Field(default=1, description="Seed of everything that is drawn at random.")
+    encoder: EncoderSpec = Field(
+        default=EncoderSpec(),
+        description="Encoder that training starts from; a string alone is its `name`.",
+    )
+    relation: dict[str, RelationSpec] = Field(
+        description="Relations, each a table `[relation.NAME]`; a recipe of kind `inject` has none."
+    )
+    hold_out: tuple[str, ...] = Field(
+        default=(), description="Languages that are left out of the data of every stage, to measure transfer."
+    )
+    stage: tuple[AnyStage, ...] = Field(
+        min_length=1, max_length=100, description="Stages, which run in this order, each a table `[[stage]]`."
+    )
+    evaluation: EvaluationSpec = Field(
+        default=EvaluationSpec(), description="What is measured after training."
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _without_a_question(cls, data: Any) -> Any:
-        """A recipe whose stages ask nothing of texts has no relation."""
+        """A recipe whose stages learn no relation needs none."""
         stages = data.get("stage") if isinstance(data, dict) else None
         silent = isinstance(stages, list | tuple) and not any(Stage.shape_of(one).asks for one in stages)
         return {"relation": {}, **data} if silent else data
@@ -56,8 +74,8 @@ class Recipe(Part):
     def _not_too_many_questions(cls, data: Any) -> Any:
         relations = data.get("relation") if isinstance(data, dict) else None
         if isinstance(relations, dict) and len(relations) > MAX_RELATIONS:
-            found = f"relation: {len(relations):,} relations, at most {MAX_RELATIONS:,} are learnt at once"
-            raise ValueError(f"{found}; name those that matter (--relation NAME:lo..hi)")
+            found = f"relation: has {len(relations):,} relations, but at most {MAX_RELATIONS:,} can be learnt"
+            raise ValueError(f"{found} at once; name those that you need with --relation NAME:lo..hi")
         return data
 
     @field_validator("encoder", mode="before")
@@ -72,7 +90,10 @@ class Recipe(Part):
         for number, stage in enumerate(stages):
             for path, relation in stage.named():
                 if known and relation not in known:
-                    raise ValueError(f"stage.{number}.{path}: {relation!r} is not one of {', '.join(known)}")
+                    found = f"{relation!r} is not one of the recipe's relations ({', '.join(known)})"
+                    raise ValueError(
+                        f"stage.{number}.{path}: {found}; correct it, or add [relation.{relation}]"
+                    )
         return stages
 
     @field_validator("stage")
@@ -89,17 +110,19 @@ class Recipe(Part):
     def _in_an_order_that_can_be_run(cls, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
         for number, (former, stage) in enumerate(pairwise(stages), start=1):
             if former.gives not in stage.takes:
-                raise ValueError(f"stage.{number}.kind: a stage of kind {stage.kind} {stage.place}")
+                found = f"kind {stage.kind!r} cannot follow kind {former.kind!r}: it {stage.place}"
+                raise ValueError(f"stage.{number}.kind: {found}")
         return stages
 
     @field_validator("stage")
     @classmethod
     def _something_asked(cls, stages: tuple[Stage, ...], info: Any) -> tuple[Stage, ...]:
         if not info.data.get("relation") and any(stage.asks for stage in stages):
-            raise ValueError("relation: a recipe names what is asked of texts, [relation.NAME]")
+            found = "is empty, but the stages need a relation to learn"
+            raise ValueError(f"relation: {found}; add one as a table [relation.NAME]")
         return stages
 
 
 def parse_recipe(data: dict[str, Any], where: str) -> Recipe:
-    """Validate a mapping; every problem at once, with its path."""
+    """Validate a mapping, and report all problems at once, each with its path."""
     return validate(Recipe, data, where)

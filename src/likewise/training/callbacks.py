@@ -29,6 +29,7 @@ from likewise.training.checkpoints import (
     drop_old_bests,
     refuse_lost_weights,
     restore_optimiser,
+    restoring,
     save_weights,
     write_checkpoint,
 )
@@ -117,9 +118,10 @@ class SelectAndSave(TrainerCallback):
                     self._look_at_start()
             return
         saved, folder = self._resume.state, self._resume.folder
-        restore_optimiser(optimizer, folder, saved["optimiser"])
-        lr_scheduler.load_state_dict(saved["rate_schedule"])
-        self.state = RunState.read(saved["run"])
+        with restoring(folder):
+            restore_optimiser(optimizer, folder, saved["optimiser"])
+            lr_scheduler.load_state_dict(saved["rate_schedule"])
+            self.state = RunState.read(saved["run"])
         if self.average is not None:
             self.average.restore(load_file(folder / AVERAGE))
         self._emit(FitEvent("resume", state.global_step, self._total))

@@ -18,7 +18,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from torch import Tensor, nn
 
 from likewise import ranks
 from likewise.disk import folder_aside, path_aside, remove_folder
-from likewise.errors import EvaluationError, ModelError
+from likewise.errors import EvaluationError, LikewiseError, ModelError
 from likewise.files import file_sha256
 from likewise.training.runstate import RunState
 
@@ -200,6 +201,18 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _number(value: object) -> int:
     return value if isinstance(value, int) and value >= 0 else -1
+
+
+@contextmanager
+def restoring(folder: Path) -> Iterator[None]:
+    """Raise a ModelError that names the checkpoint if its state does not fit the training."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, LikewiseError):
+            raise
+        found = f"its state does not fit this training ({type(error).__name__}: {error})"
+        raise ModelError(f"{folder}: {found}. Start over with --overwrite and without --resume.") from error
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, folder: Path, values: Mapping[str, Any]) -> None:

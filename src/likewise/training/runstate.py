@@ -33,13 +33,14 @@ class RunState:
             raise ValueError("it has unknown entries in the state of selection")
         for name, default in known.items():
             value = held.get(name, default)
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            fits = is_number if isinstance(default, float) else type(value) is type(default)
+            fits = _is_number(value) if isinstance(default, float) else type(value) is type(default)
             if not fits:
                 raise ValueError(f"{name} = {value!r} is of the wrong kind")
         history = held.get("history", [])
-        if not (isinstance(history, list) and all(isinstance(entry, dict) for entry in history)):
-            raise ValueError("history is not a list of tables")
+        if not (isinstance(history, list) and all(map(_is_entry, history))):
+            raise ValueError("history is not a list of evaluation steps with numbers")
+        if held.get("stopped") and not history:
+            raise ValueError("training is marked as stopped, but there is no history")
         return cls(**held)
 
     def is_better(self, value: float) -> bool:
@@ -52,3 +53,12 @@ class RunState:
             return False
         self.peak = value
         return True
+
+
+def _is_entry(entry: object) -> bool:
+    """Whether this is an entry of the history: numbers by name, the step among them."""
+    return isinstance(entry, dict) and "step" in entry and all(map(_is_number, entry.values()))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -26,6 +26,7 @@ from likewise.training.checkpoints import (
     newest_whole,
     refuse_lost_weights,
     restore_optimiser,
+    restoring,
     save_weights,
     write_checkpoint,
 )
@@ -196,8 +197,9 @@ def _restore(module: nn.Module, optimiser: torch.optim.Optimizer, run: Path) -> 
         return RunState(), 0, 0
     saved, folder = found.state, found.folder
     load_weights(module, folder / "model.safetensors")
-    restore_optimiser(optimiser, folder, saved["optimiser"])
-    return RunState.read(saved["run"]), int(saved["epoch"]), int(saved["step"])
+    with restoring(folder):
+        restore_optimiser(optimiser, folder, saved["optimiser"])
+        return RunState.read(saved["run"]), int(saved["epoch"]), int(saved["step"])
 
 
 def _refuse_nan(lost: Tensor | None, step: int) -> None:
