@@ -202,7 +202,7 @@ def _measure(cell: Cell, predictor: Answerer) -> tuple[dict[str, Any], dict[str,
 
 
 def _of_rows(name: str, kept: Predictions) -> dict[str, Any]:
-    """What a test needs of a task's rows: gold values, fingerprints of texts, and subsets if any."""
+    """What a test needs of a task's rows: ratings or labels, fingerprints of texts, and subsets."""
     found = {f"gold/{name}": _compact(kept.gold)}
     if kept.rows is not None:
         found[f"rows/{name}"] = kept.rows

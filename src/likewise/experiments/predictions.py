@@ -7,7 +7,7 @@ FOLDER/NAME.predictions-HASH.npz
 The hash is that of the file, so that new predictions exist beside old ones until NAME.json, which is written
 last, names them. Files of earlier versions have no hash in their names.
 
-    gold/TASK            (n,)  gold values; labels as row numbers of labels/TASK
+    gold/TASK            (n,)  ratings, or labels as row numbers of labels/TASK
     rows/TASK            (n, 1) or (n, 2)  fingerprints of the texts, never the texts
     subsets/TASK         (n,)  if the task has subsets
     labels/TASK          (labels,)
@@ -277,9 +277,7 @@ def _predictions(name: str, place: int, arrays: Arrays) -> Predictions:
     subsets = arrays.get(f"subsets/{name}", np.full(len(gold), ""))
     fits = gold.ndim == subsets.ndim == 1 and rows.ndim == 2 and rows.shape[1] in (1, 2)
     if not fits or not len(gold) == len(rows) == len(subsets) or predicted.shape != gold.shape:
-        raise ValueError(
-            f"{name}: {gold.shape} gold values, {predicted.shape} predictions, {rows.shape} rows"
-        )
+        raise ValueError(f"{name}: {gold.shape} ratings, {predicted.shape} predictions, {rows.shape} rows")
     texts = tuple(tuple(row) for row in rows.tolist())
     return Predictions(gold, predicted, tuple(subsets.tolist()), texts, rows=rows)
 
