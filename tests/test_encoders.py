@@ -86,7 +86,7 @@ def test_load_vectors_reads_text_files_with_and_without_a_header(tmp_path):
         assert words == ["man", "dog"]
         assert table.tolist() == [[1, 2], [3, 4]]
     (tmp_path / "bad.txt").write_text("man 1 2\ndog 3\n", encoding="utf8")
-    with pytest.raises(DataError, match=r"bad\.txt:2: this line has 1 numbers instead of 2"):
+    with pytest.raises(DataError, match=r"bad\.txt:2: this line has 1 number instead of 2"):
         load_vectors(tmp_path / "bad.txt")
     with pytest.raises(UsageError, match="no such word vectors"):
         load_vectors(tmp_path / "none.txt")

@@ -279,7 +279,7 @@ def test_what_stands_under_the_name_of_predictions_is_not_written_over(tmp_path,
     notes = tmp_path / "notes.txt"
     notes.write_text("a user's")
     shutil.copy(notes, beside) if kind == "file" else beside.symlink_to(notes)
-    with pytest.raises(UsageError, match="exists already and holds something else"):
+    with pytest.raises(UsageError, match="already exists and holds something else"):
         write_summary(gathered(), out)
     assert notes.read_text() == beside.read_text() == "a user's"
     assert not summary.exists()

@@ -301,7 +301,7 @@ def test_plan_of_one_pair_is_said_in_the_singular(here, tiny_encoder, tiny_pairs
     settings = ["--set", f"stage.0.dev=[{{source='{tiny_pairs}'}}]", "--set", "stage.0.max_steps=1"]
     code, said = here("train", "one.csv", *given, *settings)
     assert code == 0, said
-    assert "stage 0 pairs: 1 pair, dev pairs.csv 40" in said
+    assert "stage 0 pairs: 1 pair; dev set: pairs.csv (40 rows)" in said
     assert "  1 step (1 per epoch)" in said
 
 
@@ -314,9 +314,9 @@ def test_plan_over_a_frozen_encoder_is_said_in_the_singular():
     for job in jobs_of(recipe, RunContext()):
         data = rated_data(job, RatedRows([record], None, [0], (text,)), (), [])
         said += runner_of(job.stage).plan(job, data, nothing).lines(job)
-    assert ": 1 translation in 2 languages (de en), " in said[0]
+    assert ": 1 translation in 2 languages (de, en); dev set: " in said[0]
     assert "at most 1 epoch, " in said[1]
-    assert ": 1 rated pair, beside 1 translation, dev " in said[2]
+    assert ": 1 rated pair and 1 translation; dev set: none" in said[2]
 
 
 def test_train_of_single_texts_says_who_learns_those(here, tmp_path):

@@ -30,6 +30,7 @@ from likewise.answering import Vectors
 from likewise.encoders.resolve import local_model
 from likewise.errors import DataError, Problem, UsageError
 from likewise.files import note_input, refuse_endless
+from likewise.wording import counted
 
 PAD, UNKNOWN, BEGIN, END = "<pad>", "<unk>", "<s>", "</s>"
 SPECIAL = (PAD, UNKNOWN, BEGIN, END)
@@ -264,7 +265,7 @@ def _text_rows(path: Path) -> Iterator[tuple[str, Vectors]]:
                     [
                         Problem(
                             f"{path.name}:{number}",
-                            f"this line has {len(numbers)} numbers instead of {width}",
+                            f"this line has {counted(len(numbers), 'number')} instead of {width}",
                             "check the file",
                         )
                     ]

@@ -116,7 +116,7 @@ def own_columns(alone: Mapping[str, ResultRow]) -> dict[str, tuple[str, ...]]:
     """The columns that measure each task, found from the rows of the tasks alone.
 
     They are the columns that only the task's own model answers. If every model answers every column, as with
-    the cosine, they are the columns whose gold values are of the relation with the task's name.
+    the cosine, they are the columns whose ratings or labels are of the relation with the task's name.
     """
     found = {}
     for task, row in alone.items():

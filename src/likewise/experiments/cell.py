@@ -42,8 +42,8 @@ class Cell:
     """What is run, and where. `recipe` is the whole recipe with overrides, seed and defaults.
 
     `content` holds hashes of the data files by name, `beside` hashes of everything else: the encoder's files,
-    named corpora, folders. `files` maps all these files to their hashes. A `raw` cell measures the recipe's
-    raw encoder. `add` names a task that is added after training.
+    named corpora, folders. `files` lists all these files with their hashes. A `raw` cell measures the raw
+    encoder. `add` names a task that is added after training.
     """
 
     setting: str
@@ -161,7 +161,7 @@ def _run(cell: Cell, folder: Path) -> Path:
 
 
 def _refuse_changed(cell: Cell) -> None:
-    """Refuse to keep what was read from other files than those that the cell is named by."""
+    """Raise an error if a file has changed since the cell was named by its content."""
     for name, digest in cell.files.items():
         try:
             same = content_digest(Path(name)) == digest
@@ -169,7 +169,7 @@ def _refuse_changed(cell: Cell) -> None:
             same = False
         if not same:
             found = f"{name} has changed since the experiment began, so the result of this run is not kept"
-            raise EvaluationError(f"{found}; start the same command again")
+            raise EvaluationError(f"{found}. Run the same command again.")
 
 
 def _measure(cell: Cell, predictor: Answerer) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -202,7 +202,7 @@ def _measure(cell: Cell, predictor: Answerer) -> tuple[dict[str, Any], dict[str,
 
 
 def _of_rows(name: str, kept: Predictions) -> dict[str, Any]:
-    """What a test needs of a task's rows: gold values, fingerprints of texts, and subsets if any."""
+    """What a test needs of a task's rows: ratings or labels, fingerprints of texts, and subsets."""
     found = {f"gold/{name}": _compact(kept.gold)}
     if kept.rows is not None:
         found[f"rows/{name}"] = kept.rows

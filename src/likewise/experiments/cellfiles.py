@@ -1,7 +1,7 @@
 """The files of a cell. Each is written whole or not at all, and checksums detect damage.
 
 CELLS/KEY.json    the cell's settings and results, with a checksum
-CELLS/KEY.npz     its predictions and gold values (no pickle); the JSON holds the file's sha256
+CELLS/KEY.npz     its predictions with ratings or labels (no pickle); the JSON holds the file's sha256
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def read_cell(folder: Path, key: str) -> dict[str, Any]:
 
 
 def read_arrays(folder: Path, key: str) -> Arrays:
-    """The predictions of a finished cell and their gold values."""
+    """The predictions of a finished cell, with the ratings or labels."""
     return _load(folder / f"{key}.npz")
 
 

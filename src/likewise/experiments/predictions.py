@@ -4,10 +4,10 @@ FOLDER/NAME.json             `predictions` names the runs and their tasks, and t
 FOLDER/NAME.predictions-HASH.npz
                              no pickle; predictions in single precision, rounded to a 10,000th of their spread
 
-The hash is that of the file. New predictions stand beside old ones until NAME.json, which is written last,
-names them. Files of earlier versions have no hash in their names.
+The hash is that of the file, so that new predictions exist beside old ones until NAME.json, which is written
+last, names them. Files of earlier versions have no hash in their names.
 
-    gold/TASK            (n,)  gold values; labels as row numbers of labels/TASK
+    gold/TASK            (n,)  ratings, or labels as row numbers of labels/TASK
     rows/TASK            (n, 1) or (n, 2)  fingerprints of the texts, never the texts
     subsets/TASK         (n,)  if the task has subsets
     labels/TASK          (labels,)
@@ -146,7 +146,7 @@ def write_summary(result: ExperimentResult, folder: Path, *, replace: bool = Tru
     written = [target]
     with own_turn(folder / f".{result.name}.json.lock"):
         if not replace and os.path.lexists(target):
-            raise UsageError(f"{target} exists already; choose another folder or pass --overwrite")
+            raise UsageError(f"{target} already exists. Choose another folder, or pass --overwrite.")
         if result.predictions is not None:
             beside, digest = _write_predictions(folder, result.name, result.predictions.arrays)
             document["predictions"] = {"file": beside.name, "sha256": digest, **result.predictions.about}
@@ -159,7 +159,7 @@ def write_summary(result: ExperimentResult, folder: Path, *, replace: bool = Tru
 
 
 def _write_predictions(folder: Path, name: str, arrays: Arrays) -> tuple[Path, str]:
-    """Write arrays under the hash of the file that they make; one that is there already stays."""
+    """Write arrays to a file that is named by its hash; a file that already exists is not written again."""
     held = io.BytesIO()
     np.savez_compressed(held, **dict[str, Any](sorted(arrays.items())))
     digest = hashlib.sha256(held.getbuffer()).hexdigest()
@@ -168,12 +168,14 @@ def _write_predictions(folder: Path, name: str, arrays: Arrays) -> tuple[Path, s
         with open_aside(path, replace=False) as handle:
             handle.write(held.getbuffer())
     elif path.is_symlink() or not path.is_file() or file_sha256(path) != digest:
-        raise UsageError(f"{path} exists already and holds something else; move it, or choose another folder")
+        raise UsageError(
+            f"{path} already exists and holds something else. Move it, or choose another folder."
+        )
     return path, digest
 
 
 def _named_predictions(summary: Path) -> Path | None:
-    """The predictions that a result file names, if they are the ones that it was written with."""
+    """The predictions that a result file names, if their hash is the one in it."""
     try:
         about = _read_document(summary)["predictions"]
         path = summary.parent / Path(about["file"]).name
@@ -275,9 +277,7 @@ def _predictions(name: str, place: int, arrays: Arrays) -> Predictions:
     subsets = arrays.get(f"subsets/{name}", np.full(len(gold), ""))
     fits = gold.ndim == subsets.ndim == 1 and rows.ndim == 2 and rows.shape[1] in (1, 2)
     if not fits or not len(gold) == len(rows) == len(subsets) or predicted.shape != gold.shape:
-        raise ValueError(
-            f"{name}: {gold.shape} gold values, {predicted.shape} predictions, {rows.shape} rows"
-        )
+        raise ValueError(f"{name}: {gold.shape} ratings, {predicted.shape} predictions, {rows.shape} rows")
     texts = tuple(tuple(row) for row in rows.tolist())
     return Predictions(gold, predicted, tuple(subsets.tolist()), texts, rows=rows)
 

@@ -20,7 +20,7 @@ from likewise.evaluation.metrics import spearman
 from likewise.evaluation.tables import align
 
 Arrays = Mapping[str, NDArray[Any]]
-# Per cell of a run what it wrote, and the predictions and gold it left.
+# Per cell of a run what it wrote, and the predictions and ratings it left.
 Run = Sequence[tuple[dict[str, Any], Arrays]]
 Correlations = list[list[float | None]]
 
@@ -77,7 +77,7 @@ def relate(start: str, joint: Run, single: Run) -> list[RelatedReport]:
 
 
 def _answers(run: Run) -> dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]]:
-    """Gold values and the head's answers by (pairs, task), for the tasks whose answers are numbers."""
+    """Ratings and the head's answers by (pairs, task), for the tasks whose answers are numbers."""
     found = {}
     for cell, kept in run:
         for task in cell["results"].get("head", {"tasks": []})["tasks"]:

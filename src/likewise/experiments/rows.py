@@ -12,7 +12,7 @@ class ResultRow:
     """One setting from one start: numbers by column, one per seed; `metrics` names the tasks' metrics.
 
     A run trains `models` models: one, or one for each relation. `fit_seconds` and `steps` are of their last
-    stage. `relations` gives the relation of each column's gold values, `averages` the columns of an average.
+    stage. `relations` gives the relation of each column's ratings, `averages` the columns of an average.
     A row of a setting that is run as every set of tasks has the setting's name as `family`, and its `tasks`.
     """
 

@@ -123,7 +123,7 @@ class CellRunner:
             self._progress(1)
 
     def arrays(self, cell: Cell) -> Arrays:
-        """The predictions of a finished cell and their gold values."""
+        """The predictions of a finished cell, with the ratings or labels."""
         return read_arrays(self._folder, cell.key)
 
     def read(self, cell: Cell) -> dict[str, Any]:

@@ -386,8 +386,8 @@ def refuse_blind_head(objective: Objective, pairing: Pairing, head: Head) -> Non
         return
     raise UsageError(
         f"relation {objective.relation.name!r}: a linear head over {list(pairing.parts)} adds one score "
-        "per text and cannot compare the texts. Add absdiff or prod to pairing, or set allow_blind = true to "
-        "run it as an ablation."
+        "per text and cannot compare the texts. Add absdiff or prod to `pairing`, or set allow_blind = true "
+        "to run it as an ablation."
     )
 
 

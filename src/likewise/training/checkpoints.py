@@ -205,14 +205,14 @@ def _number(value: object) -> int:
 
 @contextmanager
 def restoring(folder: Path) -> Iterator[None]:
-    """Name the checkpoint whose state does not fit the training that it is put back into."""
+    """Raise a ModelError that names the checkpoint if its state does not fit the training."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, LikewiseError):
             raise
         found = f"its state does not fit this training ({type(error).__name__}: {error})"
-        raise ModelError(f"{folder}: {found}; start over with --overwrite and without --resume") from error
+        raise ModelError(f"{folder}: {found}. Start over with --overwrite and without --resume.") from error
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, folder: Path, values: Mapping[str, Any]) -> None:
