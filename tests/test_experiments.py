@@ -661,7 +661,7 @@ def test_experiment_file_that_names_a_number_twice_is_refused(files, before, aft
     with pytest.raises(RecipeError) as caught:
         read_experiment(files)
     assert where in str(caught.value)
-    assert "name each value once" in str(caught.value)
+    assert "Name each value once" in str(caught.value)
 
 
 def test_experiment_writes_into_no_encoder_and_over_no_other_summary(files, tmp_path, here, tiny_encoder):

@@ -158,7 +158,7 @@ def test_existing_folder_is_not_overwritten(folder, tiny_pairs, tiny_encoder):
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        (("", "x"), "pair 0, text a: is empty"),
+        (("", "x"), "pair 0, text a: the text is empty"),
         (("x", "y" * 100_001), "100,001 characters"),
         (("x", 3), "but a text is expected"),
     ],

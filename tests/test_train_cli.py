@@ -219,7 +219,7 @@ def test_train_remedy_for_no_relation_is_taken_as_it_stands(finetune, labelled):
     code, said = finetune()
     assert code == 1
     assert "has the columns the verdict besides its texts, but none looks like a rating" in said
-    code, said = finetune(*shlex.split(said.strip().partition("as labels with ")[2]))
+    code, said = finetune(*shlex.split(said.strip().removesuffix(".").partition("as labels with ")[2]))
     assert code == 0, said
 
 
@@ -236,7 +236,7 @@ def test_dry_run_refuses_labels_with_an_order_as_the_run_does(finetune, labelled
     assert [code for code, _ in refused] == [2, 2]
     for _, said in refused:
         assert (
-            'relation.verdict.kind: a joint encoder cannot learn ordered labels; use "graded" or "classes"'
+            'relation.verdict.kind: a joint encoder cannot learn ordered labels. Use "graded" or "classes"'
             in said
         )
     assert [file.name for file in labelled.iterdir()] == ["pairs.csv"]

@@ -21,7 +21,7 @@ def test_audit_refuses_a_file_without_rows(here, tmp_path, empty):
         (tmp_path / name).write_text("text_a,text_b\n" if name == empty else ROWS)
     code, said = here("audit", "train.csv", "--against", "test.csv", "--output", "clean.csv")
     assert code == 1
-    assert f"{empty}: has columns (text_a, text_b) but no rows" in said
+    assert f"{empty}: this has columns (text_a, text_b) but no rows" in said
     assert not (tmp_path / "clean.csv").exists()
 
 

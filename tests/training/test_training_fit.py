@@ -197,7 +197,7 @@ def test_fit_refuses_a_relation_that_never_varies(tiny_encoder, tmp_path):
     rows = [{"a": f"the cat {i}", "b": f"a dog {i}", "similarity": 3} for i in range(12)]
     records = load_records(rows, relations=[SIMILARITY])
     with pytest.raises(
-        DataError, match=r"rows: relation 'similarity' is 3.0 in all 12 rated .*check the column"
+        DataError, match=r"rows: relation 'similarity' is 3.0 in all 12 rated .*Check the column"
     ):
         trained(tiny_encoder, records, tmp_path, ONE)
 
