@@ -23,6 +23,7 @@ import math
 import os
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ from likewise.wording import listed
 if TYPE_CHECKING:
     from likewise.experiments.summary import ExperimentResult
 
+# Predictions that a result file remembers: those it names, and a few that it replaced.
+_MOST_FORMER = 4
 # What a reader takes in at most: bytes of both files, bytes when unpacked, arrays.
 _MOST_BYTES, _MOST_UNPACKED, _MOST_ARRAYS = 2**28, 2**30, 2**17
 # Bytes of the labels of a task's rows, each written out.
@@ -147,14 +150,21 @@ def write_summary(result: ExperimentResult, folder: Path, *, replace: bool = Tru
     with own_turn(folder / f".{result.name}.json.lock"):
         if not replace and os.path.lexists(target):
             raise UsageError(f"{target} already exists. Choose another folder, or pass --overwrite.")
+        known = _known_predictions(target)
+        replaced = known
         if result.predictions is not None:
             beside, digest = _write_predictions(folder, result.name, result.predictions.arrays)
+            if (
+                known and known[0]["file"] == beside.name
+            ):  # the same result again, perhaps after an interruption
+                replaced = known[1:]
             document["predictions"] = {"file": beside.name, "sha256": digest, **result.predictions.about}
+            # If this process is stopped before it removes them, the next one knows them from here.
+            document["predictions"]["former"] = replaced
             written.append(beside)
-        former = _named_predictions(target)
         write_json_aside(target, document, replace=replace)
-        if former is not None and former not in written and not _is_named(former):
-            remove_file(former)
+        for one in replaced:
+            _remove_former(target, one)
     return written
 
 
@@ -174,17 +184,24 @@ def _write_predictions(folder: Path, name: str, arrays: Arrays) -> tuple[Path, s
     return path, digest
 
 
-def _named_predictions(summary: Path) -> Path | None:
-    """The predictions that a result file names, if their hash is the one in it."""
+def _known_predictions(summary: Path) -> list[dict[str, str]]:
+    """The predictions that a result file names, and then those that it replaced; empty if it has none."""
     try:
         about = _read_document(summary)["predictions"]
-        path = summary.parent / Path(about["file"]).name
-        whole = path.name.startswith(f"{summary.stem}.predictions") and path.suffix == ".npz"
-        if whole and not path.is_symlink() and file_sha256(path) == about["sha256"]:
-            return path
-    except (LikewiseError, LookupError, TypeError, OSError):
-        pass
-    return None
+        entries = [about, *about.get("former", [])][:_MOST_FORMER]
+        return [{"file": Path(one["file"]).name, "sha256": str(one["sha256"])} for one in entries]
+    except (LikewiseError, LookupError, TypeError, AttributeError, OSError):
+        return []
+
+
+def _remove_former(summary: Path, known: Mapping[str, str]) -> None:
+    """Remove predictions that a result file replaced, if they are unchanged and nothing names them."""
+    path = summary.parent / known["file"]
+    ours = path.name.startswith(f"{summary.stem}.predictions") and path.suffix == ".npz"
+    if ours and path.is_file() and not path.is_symlink() and not _is_named(path):
+        with suppress(OSError):  # somebody else removes it at this moment
+            if file_sha256(path) == known["sha256"]:
+                remove_file(path)
 
 
 def _is_named(predictions: Path) -> bool:
