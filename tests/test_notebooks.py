@@ -49,4 +49,4 @@ def test_notebook_runs_and_prints_what_it_keeps(notebook, minilm, tmp_path):
         assert [one.output_type for one in old.outputs] == [one.output_type for one in new.outputs]
         # Cells that are tagged so show rows or verdicts that may differ between processors.
         if "varies" not in old.metadata.get("tags", []):
-            assert printed(new) == printed(old), "make notebooks keeps the new outputs"
+            assert printed(new) == printed(old), "the kept outputs are stale: run make notebooks"
