@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -480,6 +481,37 @@ def _write_what_is_opened_meanwhile(path):
         path.write_text("also mine", encoding="utf8")
         note_input(path)
         out.write(b"other")
+
+
+def test_a_thread_may_write_what_another_reads_but_not_what_it_reads_itself(tmp_path):
+    from likewise.files import note_input, remembering_inputs
+
+    (tmp_path / "a.csv").write_text("mine", encoding="utf8")
+    both_began, first_ended = threading.Barrier(2, timeout=30), threading.Event()
+    refused = []
+
+    def read_then_write(name: str, *, waits: bool) -> None:
+        with remembering_inputs():
+            note_input(tmp_path / name)
+            both_began.wait()
+            if waits:
+                assert first_ended.wait(timeout=30)
+            try:
+                disk.write_text_aside(tmp_path / "a.csv", "other")
+            except UsageError:
+                refused.append(name)
+        first_ended.set()
+
+    (tmp_path / "b.csv").write_text("mine", encoding="utf8")
+    threads = [
+        threading.Thread(target=read_then_write, args=("b.csv",), kwargs={"waits": False}),
+        threading.Thread(target=read_then_write, args=("a.csv",), kwargs={"waits": True}),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert refused == ["a.csv"]
 
 
 def test_train_takes_an_empty_folder_and_says_at_once_what_it_does_not_take(likewise, tmp_path, tiny_encoder):

@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from likewise.errors import FormatError, Problem, UsageError
@@ -88,7 +89,8 @@ def is_file_on(descriptor: int) -> bool:
 
 
 # What the command at work has read: real paths, each with what tells a file from others under any name.
-_inputs: dict[str, tuple[int, int]] | None = None
+# Two trainings in two threads of one program have a record each.
+_inputs: ContextVar[dict[str, tuple[int, int]] | None] = ContextVar("inputs", default=None)
 
 
 @contextmanager
@@ -97,22 +99,22 @@ def remembering_inputs() -> Iterator[None]:
 
     A block inside another one adds to the record of the outer block.
     """
-    global _inputs
-    before = _inputs
-    _inputs = {} if before is None else before
+    before = _inputs.get()
+    token = _inputs.set({} if before is None else before)
     try:
         yield
     finally:
-        _inputs = before
+        _inputs.reset(token)
 
 
 def note_input(path: str | os.PathLike[str]) -> None:
     """Record that a file or model folder of the user is read."""
-    if _inputs is None:
+    inputs = _inputs.get()
+    if inputs is None:
         return
     try:
         found = os.stat(path)
-        _inputs[os.path.realpath(path)] = (found.st_dev, found.st_ino)
+        inputs[os.path.realpath(path)] = (found.st_dev, found.st_ino)
     except (OSError, ValueError):
         return  # whoever opens it says why
 
@@ -122,7 +124,8 @@ def find_input(target: Path, *, inside: bool = False) -> str | None:
 
     With `inside`, also an input that lies in `target`, which is a folder.
     """
-    if not _inputs:
+    inputs = _inputs.get()
+    if not inputs:
         return None
     real = os.path.realpath(target)
     above = {real, *map(str, Path(real).parents)}
@@ -131,7 +134,7 @@ def find_input(target: Path, *, inside: bool = False) -> str | None:
         same = (found.st_dev, found.st_ino)
     except OSError:
         same = None
-    for path, node in _inputs.items():
+    for path, node in inputs.items():
         if path in above or node == same or (inside and path.startswith(real + os.sep)):
             return path
     return None
@@ -141,10 +144,11 @@ def refuse_output_into_input() -> None:
     """Refuse a standard output that is a file the command reads, because the command would read its own
     output for ever.
     """
-    if not _inputs or not is_file_on(1):
+    inputs = _inputs.get()
+    if not inputs or not is_file_on(1):
         return
     found = os.fstat(1)
-    for path, node in _inputs.items():
+    for path, node in inputs.items():
         if node == (found.st_dev, found.st_ino):
             raise UsageError(
                 f"standard output is {path}, which is an input. Send the answers to another file."
