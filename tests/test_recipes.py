@@ -320,8 +320,38 @@ def test_cosine_of_a_ranking_loss_is_settled_on_the_relations_scale(tiny_encoder
     pairs = [r.texts for r in records]
     answers, cosines = model.score(pairs)["similarity"], model.cosines(pairs)
     assert abs(answers.mean() - gold.mean()) < 0.3
-    inside = (answers > 0) & (answers < 5)
-    assert spearman(answers[inside], cosines[inside]) == pytest.approx(1.0)
+    assert ((answers > 0) & (answers < 5)).all()
+    assert spearman(answers, cosines) == pytest.approx(1.0)
+
+
+def line_of(cosines, ratings):
+    """The line from cosine to a scale of 0 to 5 that a dev set of these pairs gives."""
+    import numpy as np
+
+    from likewise.kinds.answers import choose_answers
+    from likewise.kinds.devscore import Measured
+
+    similarity = Relation.graded("similarity", 0, 5)
+    dev = [Record((f"a {i}", f"b {i}"), {"similarity": rating}) for i, rating in enumerate(ratings)]
+    found = choose_answers(
+        lambda _: {"cosine": np.array(cosines)}, [DevSet("dev", dev)], [Measured(similarity, "spearman")]
+    )
+    return found["similarity"], similarity
+
+
+def test_answers_beyond_the_ends_of_the_scale_keep_the_ranks_of_the_cosine():
+    import numpy as np
+
+    answer, similarity = line_of([0.60, 0.62, 0.65, 0.66], [0.0, 1.5, 4.0, 5.0])
+    cosines = np.linspace(-0.2, 1.0, 400)
+    answers = answer.values({"cosine": cosines}, similarity)
+    slope, offset = answer.lines["cosine"]
+    assert (slope * cosines + offset > 5).sum() > 20
+    assert (slope * cosines + offset < 0).sum() > 20
+    assert ((answers > 0) & (answers < 5)).all()
+    assert (np.diff(answers) > 0).all()
+    middle = (answers > 0.1) & (answers < 4.9)
+    assert answers[middle] == pytest.approx((slope * cosines + offset)[middle])
 
 
 def test_anchor_of_an_untrained_encoder_is_refused():
@@ -415,12 +445,17 @@ def test_ratings_borrowed_from_another_scale_choose_nothing_that_answers(tiny_en
     assert model.answers == {}
 
 
-@pytest.mark.parametrize(("rows", "batch", "epochs"), [(60, 16, 20), (500, 16, 5), (3000, 64, 4)])
-def test_inferred_recipe_gives_small_tables_enough_steps(tmp_path, rows, batch, epochs):
+@pytest.mark.parametrize(
+    ("rows", "batch", "epochs", "dev_share"),
+    [(60, 16, 20, 0.25), (280, 16, 9, 0.18), (500, 16, 5, 0.1), (3000, 64, 4, 0.1)],
+)
+def test_inferred_recipe_gives_small_tables_enough_steps_and_dev_rows(
+    tmp_path, rows, batch, epochs, dev_share
+):
     lines = "".join(f"the dog {i},a cat {i},{i % 6}\n" for i in range(rows))
     (tmp_path / "p.csv").write_text(f"text_a,text_b,similarity\n{lines}", encoding="utf8")
     stage = make_recipe(str(tmp_path / "p.csv"), relations=["similarity:0..5"])[0].stage[0]
-    assert (stage.batch_size, stage.epochs) == (batch, epochs)
+    assert (stage.batch_size, stage.epochs, stage.dev_share) == (batch, epochs, dev_share)
 
 
 @pytest.mark.parametrize(

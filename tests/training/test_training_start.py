@@ -133,11 +133,30 @@ def test_a_training_that_gains_says_so_with_an_interval(tiny_encoder, tmp_path):
         device="cpu",
         tell=told.append,
     )
-    assert model.source("similarity") == "head"
+    by = {"head": "its head", "mean": "the mean of its cosine and its head"}[model.source("similarity")]
     assert told[-1].startswith("similarity: spearman ×100 on 60 dev rows is -")
     assert " for the encoder's cosine before training and " in told[-1]
     assert "% confidence interval +" in told[-1]
+    assert f" for the model, which answers by {by}. The difference is +" in told[-1]
     assert told[-1].endswith(" Verdict: better.")
+
+
+def test_few_dev_rows_tell_nothing_and_the_sentence_says_what_would(tiny_encoder, tmp_path):
+    told = []
+    source = write_ratings(tmp_path / "pairs.csv", -1)
+    likewise.train(
+        str(source),
+        relations=["similarity:0..4"],
+        encoder=str(tiny_encoder),
+        overrides={"stage.0.learning_rate": 1e-3},
+        device="cpu",
+        tell=told.append,
+    )
+    assert "on 15 dev rows" in told[-1]
+    verdict = "Verdict: cannot tell (only 15 rows are there, but at least 30 are needed). "
+    assert told[-1].endswith(
+        f"{verdict}Give more dev rows, or measure both on a test file with `likewise evaluate`."
+    )
 
 
 def test_a_head_that_sees_the_cosine_begins_as_the_line_from_cosine_to_rating(tiny_encoder, records):

@@ -1,7 +1,8 @@
 """Choose the source of a relation's answers on the dev set: the cosine, the head, or the mean of both.
 
 A least-squares line from a source's outputs to the ratings of the dev pairs first puts each source on the
-relation's scale. The line changes no ranks, and answers lie where the ratings lie, whatever the loss.
+relation's scale. Neither the line nor the ends of the scale change ranks, and answers lie where the ratings
+lie, whatever the loss.
 
 The cosine stays the source unless another one is better on dev by more than a standard error. With few dev
 pairs the best of three numbers is often luck, and the cosine is better than a head that saw few pairs.

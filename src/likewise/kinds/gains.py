@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from likewise.answering import MEAN, Answering, Numbers
+from likewise.answering import COSINE, HEAD, MEAN, Answering, Numbers
 from likewise.errors import EvaluationError
 from likewise.evaluation.differences import Difference, compare_systems
 from likewise.evaluation.metrics import compute, get_metric
@@ -25,6 +25,9 @@ from likewise.wording import counted
 _Said = Numbers | list[str]
 # Of the interval of a difference, whatever number of candidates dev chose among.
 LEVEL = 0.95
+_UNKNOWN = "cannot tell"
+_NEXT = "Give more dev rows, or measure both on a test file with `likewise evaluate`."
+_BY = {COSINE: "its cosine", HEAD: "its head", MEAN: "the mean of its cosine and its head"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,8 @@ class BeforeAfter:
     """One relation before and after training.
 
     Where they cannot be compared, `found` is None and `reason` says why. `choices` is the number of
-    candidates that the same dev rows chose among.
+    candidates that the same dev rows chose among, and `source` the source of the model's answers where it
+    has several.
     """
 
     relation: str
@@ -41,6 +45,7 @@ class BeforeAfter:
     kept_start: bool
     reason: str = ""
     choices: int = 1
+    source: str | None = None
 
     def sentence(self) -> str:
         """The comparison in words."""
@@ -50,13 +55,14 @@ class BeforeAfter:
         digits = 2 if metric.scale == 100 else 4
         before, after = (f"{metric.scale * value:.{digits}f}" for value in (one.b, one.a))
         text = f"{self.relation}: {metric.unit} on {counted(one.rows, 'dev row')} is {before} for "
-        text += f"{self.baseline} and {after} for the model. "
+        by = f", which answers by {_BY[self.source]}" if self.source is not None else ""
+        text += f"{self.baseline} and {after} for the model{by}. "
         text += f"The difference is {metric.scale * (one.a - one.b):+.{digits}f}"
         if one.interval is not None:
             low, high = (f"{metric.scale * end:+.{digits}f}" for end in (one.interval.low, one.interval.high))
             chosen = f", widened for the choice among {self.choices} candidates" if self.choices > 1 else ""
             text += f" ({100 * LEVEL:g} % confidence interval {low} to {high}{chosen})"
-        return f"{text}. Verdict: {self.verdict}."
+        return f"{text}. Verdict: {self.verdict}." + (f" {_NEXT}" if one.verdict == _UNKNOWN else "")
 
     @property
     def verdict(self) -> str:
@@ -74,7 +80,7 @@ class BeforeAfter:
         found = self.found
         if found is None:
             return "not compared"
-        if found.verdict == "cannot tell":
+        if found.verdict == _UNKNOWN:
             return f"cannot tell ({found.reason})"
         return {"no difference shown": "no measurable difference"}.get(found.verdict, found.verdict)
 
@@ -85,6 +91,7 @@ class BeforeAfter:
             "baseline": self.baseline,
             "kept_start": self.kept_start,
             "choices": self.choices,
+            **({} if self.source is None else {"source": self.source}),
             "verdict": self.verdict,
             "sentence": self.sentence(),
             **({} if self.found is None else {"difference": self.found.to_dict()}),
@@ -114,7 +121,7 @@ class Before:
     def gains(self, trained: Answering, *, kept_start: bool, looks: int = 1) -> list[BeforeAfter]:
         """Compare the trained model with the baselines; `looks` says among how many models dev chose."""
         return [
-            self._gain(one, trained, kept_start, looks * _candidates(one, trained))
+            self._gain(one, trained, kept_start, looks * max(1, len(_choice_of_sources(one, trained))))
             for one in self.measured
             if one.relation.name in self.said and _answers(one, trained)
         ]
@@ -146,7 +153,8 @@ class Before:
             )
         except EvaluationError as error:
             return BeforeAfter(name, baseline, None, kept_start, str(error))
-        return BeforeAfter(name, baseline, found, kept_start, choices=choices)
+        source = next(iter(_choice_of_sources(one, trained)), None)
+        return BeforeAfter(name, baseline, found, kept_start, choices=choices, source=source)
 
 
 def before_training(
@@ -175,10 +183,10 @@ def _untrained(one: Measured, rows: Sequence[Record], model: Answering | None) -
     return "the encoder's cosine before training", found
 
 
-def _candidates(one: Measured, model: Answering) -> int:
-    """How many sources dev chose among: a cosine and a head have a mean too."""
+def _choice_of_sources(one: Measured, model: Answering) -> tuple[str, ...]:
+    """The sources that dev chose among, the chosen one first: a cosine and a head have a mean too."""
     sources = () if one.borrowed else model.sources(one.relation.name)
-    return len(sources) if MEAN in sources else 1
+    return sources if MEAN in sources else ()
 
 
 def _answers(one: Measured, model: Answering) -> bool:

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 Weighting = Literal["sum", "mean", "uncertainty"]
 DEFAULT_PAIRING = ("u", "v", "absdiff")
 _COSINES = ("cosine", "contrast")
+# The share of a scale at each of its ends in which answers move closer together.
+_END = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +135,22 @@ class AnswerChoice:
         for source in self.parts():
             slope, offset = self.lines.get(source, (1.0, 0.0))
             found.append(slope * said[source] + offset)
-        clipped: NDArray[np.float64] = np.clip(np.mean(found, axis=0), relation.lo, relation.hi)
-        return clipped
+        return _into_scale(np.mean(found, axis=0), relation)
+
+
+def _into_scale(numbers: NDArray[np.float64], relation: Relation) -> NDArray[np.float64]:
+    """Numbers moved between the ends of a scale so that their order stays.
+
+    All but the outermost `_END` of the scale is left as it is. There, and beyond, a number d past that point
+    lies at d/(d + end) of the way to the end. Clipping instead would make unlike pairs equal.
+    """
+    width = _END * (relation.hi - relation.lo)
+    low, high = relation.lo + width, relation.hi - width
+    below, above = np.maximum(low - numbers, 0.0), np.maximum(numbers - high, 0.0)
+    found: NDArray[np.float64] = np.clip(numbers, low, high) + width * (
+        above / (above + width) - below / (below + width)
+    )
+    return found
 
 
 class PairModel(nn.Module):

@@ -35,6 +35,7 @@ from likewise.schema.shipped import shipped_document
 # pairs.
 FEW, _FEW_PAIRS_SEEN = 1000, 2500
 MOST_EPOCHS = 20
+_ENOUGH_FOR_A_TENTH, _MOST_FOR_DEV = 500, 0.25
 _STAGE_KEYS = ("objective", "data", "dev", "filter_against", "name")
 _DESCRIBED = "described"
 
@@ -241,7 +242,7 @@ class PairsStage(TrainedStage):
         shipped = shipped_document("similarity" if alone else "relations-activity")["stage"][0]
         settings = {key: value for key, value in shipped.items() if key not in _STAGE_KEYS}
         if table.rated is not None:
-            settings |= settings_for_few(table.rated)
+            settings |= settings_for_few(table.rated) | dev_share_for_few(table.rated)
         objectives = [head_of(relation.name, relation.kind) for relation in table.relations]
         if alone:
             objectives = [{**one, "relation": table.relations[0].name} for one in shipped["objective"]]
@@ -324,6 +325,13 @@ class PairsStage(TrainedStage):
         """Only the new relation's pairs, with a split-off dev set; the leak filter stays."""
         mine = tuple(one for one in self.objective if one.relation == relation.name)
         return self.model_copy(update={"data": self.data[-1:], "dev": (), "objective": mine})
+
+
+def dev_share_for_few(rows: int) -> dict[str, float]:
+    """A larger share of few rows for dev: one row in ten of 300 is too few to choose or to judge a model."""
+    if rows >= _ENOUGH_FOR_A_TENTH:
+        return {}
+    return {"dev_share": round(min(_MOST_FOR_DEV, _ENOUGH_FOR_A_TENTH / 10 / max(1, rows)), 2)}
 
 
 def settings_for_few(rows: int) -> dict[str, Any]:
