@@ -30,6 +30,7 @@ from likewise.experiments.plan import ExperimentPlan
 from likewise.experiments.rows import make_row, whole
 from likewise.experiments.schema import read_experiment
 from likewise.experiments.summary import ExperimentResult
+from likewise.kinds.base import RULES
 from likewise.recipes.reading import read_recipe
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -441,7 +442,7 @@ def test_label_tasks_are_trained_in_every_set_and_reported_on_the_command_line(l
     assert "out/affinity-affinity.svg" in said
     assert (labelled / "out" / "affinity-affinity.svg").read_text().startswith("<?xml")
     assert "| gain of row with column | mood | place |" in (labelled / "out" / "affinity.md").read_text()
-    cells = [json.loads(path.read_text()) for path in (labelled / "cells").glob("v5-tiny-*.json")]
+    cells = [json.loads(path.read_text()) for path in (labelled / "cells").glob(f"v{RULES}-tiny-*.json")]
     assert len(cells) == 2 * (2 + 3)
     trained = {(c["setting"], c["seed"]): c for c in cells}
     assert set(trained["texts: mood", 1]["recipe"]["relation"]) == {"mood"}

@@ -40,7 +40,7 @@ def model(tiny_encoder, tiny_pairs, tmp_path_factory):
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert f"model: {folder}" in result.stdout
-    assert "stage 0 pairs: 36 pairs" in result.stderr
+    assert "stage 0 pairs: 30 pairs" in result.stderr
     return folder
 
 

@@ -19,6 +19,7 @@ import likewise
 from likewise.errors import EvaluationError, RecipeError
 from likewise.experiments import run_experiments
 from likewise.experiments.schema import read_experiment
+from likewise.kinds.base import RULES
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_experiment_runs_the_grid_on_dev_and_final_cells_on_test(files, tmp_path
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 4
     assert "p: Welch's t-test against MSE" in result.to_text()
     assert result.to_dict()["settings"][1]["interval"]["average"]
-    arrays = np.load(next((tmp_path / "out").glob("v5-small-*.npz")), allow_pickle=False)
+    arrays = np.load(next((tmp_path / "out").glob(f"v{RULES}-small-*.npz")), allow_pickle=False)
     assert arrays["answer/pairs"].shape == (40,)
 
 
@@ -357,6 +358,16 @@ def test_advice_follows_the_test_behind_it():
     assert first.difference == pytest.approx(10.0)
     assert first.interval[0] < 10.0 < first.interval[1]
     assert first.p < first.p_holm < 0.05
+
+
+def test_advice_says_so_where_every_seed_gives_the_same_number():
+    """As it is where no step beats the starting model, which is kept."""
+    from likewise.experiments.advice import advise
+
+    rows = [row("joint", {"a": (80.0,) * 3}), row("alone", {"a": (80.0,) * 3}, models=2, schedule="single")]
+    [advice] = advise(rows)
+    assert advice.choice == "cannot tell"
+    assert "every seed gives the same number" in str(advice)
 
 
 def test_advice_needs_proof_that_nothing_is_lost():

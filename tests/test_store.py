@@ -215,7 +215,7 @@ def test_train_with_a_last_batch_too_small_to_correlate(tiny_encoder):
         frame,
         encoder=str(tiny_encoder),
         relations=["similarity:0..5"],
-        overrides={"stage.0.epochs": 1, "stage.0.keep_start": False},
+        overrides={"stage.0.epochs": 1, "stage.0.keep_start": False, "stage.0.dev_share": 0.1},
         device="cpu",
     )
     assert model.about["stages"][0]["pairs"] in (66, 67)

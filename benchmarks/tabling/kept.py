@@ -17,6 +17,7 @@ _COLUMNS = {
 _FULL = {
     "kept-recipe": "STS-B + SICK",
     "kept-regression": "STS-B + SICK",
+    "kept-nli-then-sts": "NLI, then STS-B + SICK",
     "kept-table3": "NLI, then STS-B + SICK",
 }
 _STEPS = {"drift": "drift away from the starting model", "scatter": "scatter around it"}

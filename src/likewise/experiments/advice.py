@@ -71,10 +71,20 @@ def advise(rows: Sequence[ResultRow], margin: float = MARGIN) -> list[Advice]:
         joint = next((row for row in here if row.models == 1 and row.schedule == "multi-label"), None)
         single = next((row for row in here if row.models > 1), None)
         if joint is not None and single is not None:
-            found += [
-                _choose(c, joint, single, margin=margin) for c in compare([joint, single], joint.setting)
-            ]
+            compared = {c.column: c for c in compare([joint, single], joint.setting)}
+            for column in [one for one in joint.metrics if one in single.metrics]:
+                if column in compared:
+                    found.append(_choose(compared[column], joint, single, margin=margin))
+                elif min(len(joint.seeds), len(single.seeds)) > 1:
+                    found.append(_without_spread(column, joint, single))
     return found
+
+
+def _without_spread(column: str, joint: ResultRow, single: ResultRow) -> Advice:
+    """No advice where every seed gives the same number, for example because the starting model was kept."""
+    difference = joint.mean(column) - single.mean(column)
+    reason = "every seed gives the same number, so the spread of the seeds is not known"
+    return Advice(joint.start, column, "cannot tell", difference, (difference, difference), 1.0, reason)
 
 
 def _choose(found: Comparison, joint: ResultRow, single: ResultRow, *, margin: float) -> Advice:
