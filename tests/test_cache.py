@@ -37,7 +37,7 @@ from likewise.encoders.cache import (
 from likewise.encoders.sentence import load_encoder, with_prompt
 from likewise.encoders.vectors import encode_texts
 from likewise.encoders.words import average_encoder, bilstm_encoder
-from likewise.errors import DataError, UsageError
+from likewise.errors import DataError, ModelError, UsageError
 
 MODELS = Path(__file__).parent / "frozen" / "models"
 FILLING = Path(__file__).with_name("filling.py")
@@ -369,6 +369,18 @@ def test_identities_that_an_earlier_version_kept_are_not_trusted(home, encoder, 
     monkeypatch.setenv("LIKEWISE_CACHE", str(home))
     assert identify(encoder) != before
     assert remembered_identity(["tiny", 1], lambda: identify(encoder)) == identify(encoder)
+
+
+def test_an_encoder_that_changed_while_it_was_read_leaves_nothing_in_the_cache(home, encoder):
+    """Its vectors stood under the fingerprint of the files that were there before, for ever."""
+    other = Identity("0" * 24, 32, None)
+    cache = EmbeddingCache(lambda: encoder, other, name="tiny")
+    with pytest.raises(ModelError, match="tiny: its files were changed while they were read"):
+        cache.matrix(TEXTS[:3])
+    assert cache_entries() == []
+    with pytest.raises(ModelError, match="changed while they were read"):
+        remembered_identity(["tiny", 3], lambda: identify(encoder), unchanged=lambda: False)
+    assert remembered_identity(["tiny", 3], lambda: other) == other
 
 
 def test_identity_that_is_damaged_is_found_anew(home, encoder):

@@ -455,6 +455,22 @@ def test_disk_turn_of_a_killed_holder_is_dropped_and_one_that_is_held_is_not(tmp
     assert names(tmp_path) == []
 
 
+def test_disk_turn_is_no_link_and_no_file_of_the_users(tmp_path):
+    (tmp_path / "link.lock").symlink_to(tmp_path / "created")
+    (tmp_path / "notes.lock").write_text("mine", encoding="utf8")
+    os.mkfifo(tmp_path / "pipe.lock")
+    for name, found in (
+        ("link", "is a link"),
+        ("notes", "is not an empty file"),
+        ("pipe", "is not an empty"),
+    ):
+        with pytest.raises(UsageError, match=found):
+            own_turn(tmp_path / f"{name}.lock").__enter__()
+        drop_turn(tmp_path / f"{name}.lock")
+    assert names(tmp_path) == ["link.lock", "notes.lock", "pipe.lock"]
+    assert (tmp_path / "notes.lock").read_text(encoding="utf8") == "mine"
+
+
 def test_disk_place_that_cannot_be_removed_for_a_moment_goes_all_the_same(tmp_path, monkeypatch):
     remove, failed = os.rmdir, []
 

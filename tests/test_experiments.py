@@ -571,6 +571,15 @@ def test_models_before_an_added_task_are_known_by_what_their_files_hold(lone, tm
         places.append(added._trained(recipe, tmp_path / "models", RunContext()))
     assert len(set(places)) == 3
     assert added._trained(recipe, tmp_path / "models", RunContext()) == places[-1]
+
+    def edited_meanwhile(recipe, folder, **rest):
+        folder.mkdir(parents=True)
+        other_ratings(tmp_path / "pairs.csv")
+
+    another_encoder(tmp_path / "encoder")
+    monkeypatch.setattr(added, "run_recipe", edited_meanwhile)
+    with pytest.raises(EvaluationError, match="a file has changed since the experiment began"):
+        added._trained(recipe, tmp_path / "models", RunContext())
     assert len(list((tmp_path / "models").iterdir())) == 3  # and no file of a lock
 
 

@@ -291,6 +291,36 @@ def test_demo_starts_again_over_its_own_model_and_run_alone(world, trained, mode
     assert _may_start_again(output) is ("mine" not in (model, run))
 
 
+def test_a_model_that_appears_while_another_is_trained_is_kept(world, trained, tiny_encoder):
+    """`demo` may replace its own model and therefore trained with the permission to replace any."""
+    output = world / "late"
+
+    def appear(line: str) -> None:
+        if not output.exists():
+            shutil.copytree(trained, output)
+
+    before = (trained / "likewise" / "model.json").read_bytes()
+    with pytest.raises(UsageError, match="was written by somebody else since this command began"):
+        train(
+            str(world / "pairs.csv"),
+            output,
+            relations=["similarity:0..5"],
+            encoder=str(tiny_encoder),
+            overrides={"stage.0.max_steps": 2},
+            device="cpu",
+            overwrite=True,
+            tell=appear,
+        )
+    assert (output / "likewise" / "model.json").read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes on this system")
+def test_demo_does_not_wait_for_a_run_mark_that_is_a_pipe(world):
+    (world / "demo-model.run").mkdir()
+    os.mkfifo(world / "demo-model.run" / "likewise-run.json")
+    assert not _may_start_again(world / "demo-model")
+
+
 def test_scores_never_replace_a_column_of_the_input():
     present = ("similarity", "predicted_similarity", "p(x)")
     found = answer_columns(["similarity", "p(x)"], present)

@@ -308,13 +308,19 @@ def own_turn(path: Path, busy: str = "") -> Iterator[None]:
 def drop_turn(path: Path) -> None:
     """Remove the lock file of a process that was killed. A lock that somebody holds stays."""
     if os.path.isfile(path):
-        with suppress(BusyError, UnwritableError), own_turn(path, "held"):
+        with suppress(BusyError, UnwritableError, UsageError), own_turn(path, "held"):
             pass
 
 
 def _open_turn(path: Path, busy: str) -> int:
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        if path.is_symlink():
+            raise UsageError(f"{path} is a link, but a lock must be a file of its own. Remove the link.")
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode) or about.st_size:
+            os.close(handle)
+            raise UsageError(f"{path} is not an empty file, so it is no lock of Likewise. Move it away.")
         if not _lock(handle, wait=not busy):
             os.close(handle)
             raise BusyError(busy)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import UsageError
-from likewise.files import STANDARD_INPUT, is_file_on
+from likewise.files import STANDARD_INPUT, file_sha256, is_file_on
 
 RUN_MARK = "likewise-run.json"
 # All that a run folder may hold: the mark, the lock, and in a folder for each stage weights and JSON.
@@ -97,6 +97,14 @@ def is_model_folder(folder: Path) -> bool:
     return os.path.isdir(folder) and _foreign_in_model(folder) == []
 
 
+def model_print(folder: Path) -> str:
+    """What tells the model in a folder from any other one; "" if there is none."""
+    try:
+        return file_sha256(folder / "likewise" / "model.json")
+    except OSError:
+        return ""
+
+
 def is_run_folder(work: Path) -> bool:
     """Whether a folder is a run of ours and holds nothing else."""
     return os.path.isdir(work) and _foreign_in_run(work) == []
@@ -161,7 +169,7 @@ def _refuse_foreign(folder: Path, foreign: list[str] | None, what: str) -> None:
 
 def _foreign_in_model(folder: Path) -> list[str] | None:
     """The files in a model folder that we did not write, or None if it is not a model folder of ours."""
-    document = _read_mark(folder / "likewise" / "model.json")
+    document = read_mark(folder / "likewise" / "model.json")
     if document is None or "format" not in document:
         return None
     listed = document.get("files")
@@ -180,13 +188,13 @@ def _is_former(name: str) -> bool:
 
 def _foreign_in_run(work: Path) -> list[str] | None:
     """The entries of a run folder that we did not make, or None if it bears no mark of ours."""
-    mark = _read_mark(work / RUN_MARK)
+    mark = read_mark(work / RUN_MARK)
     if mark is None or mark.get("likewise") != "run":
         return None
     return [name for name in _names(work) if not _RUN_FILES.fullmatch(name) or (work / name).is_symlink()]
 
 
-def _read_mark(path: Path) -> dict[str, Any] | None:
+def read_mark(path: Path) -> dict[str, Any] | None:
     """A JSON object that marks a folder as ours, or None if there is none."""
     try:
         if not os.path.isfile(path) or path.stat().st_size > _LARGEST_MARK:

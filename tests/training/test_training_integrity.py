@@ -14,6 +14,7 @@ import signal
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from likewise.data import load_records
@@ -105,11 +106,15 @@ def rewrite_state(change):
         held = json.loads(path.read_text())
         change(held)
         path.write_text(json.dumps(held))
-        marker = json.loads((path.parent / "COMPLETE").read_text())
-        marker["files"]["state.json"] = hashlib.sha256(path.read_bytes()).hexdigest()
-        (path.parent / "COMPLETE").write_text(json.dumps(marker))
+        hash_again(path)
 
     return rewrite
+
+
+def hash_again(path):
+    marker = json.loads((path.parent / "COMPLETE").read_text())
+    marker["files"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (path.parent / "COMPLETE").write_text(json.dumps(marker))
 
 
 DAMAGES = {
@@ -146,6 +151,16 @@ def test_checkpoint_that_is_damaged_is_told_and_the_one_before_it_is_used(
     assert f"checkpoint-00000010/{name}" in caplog.text
     assert "this checkpoint is removed, and an earlier one is used if there is one" in caplog.text
     assert all(torch.equal(value, undisturbed[key]) for key, value in weights(model).items())
+
+
+def test_state_of_the_optimiser_that_does_not_fit_is_refused(train, run):
+    """The fused optimiser read beyond the end of tensors that were too short."""
+    path = run / "checkpoint-00000010" / "optimizer.safetensors"
+    held = load_file(path)
+    save_file({name: value.reshape(-1)[:1].clone() for name, value in held.items()}, path)
+    hash_again(path)
+    with pytest.raises(ModelError, match=r"checkpoint-00000010: its state does not fit .* has the shape"):
+        train(run, resume=True)
 
 
 def test_checkpoint_that_is_whole_is_used_without_a_word(train, run, undisturbed, caplog):

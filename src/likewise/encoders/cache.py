@@ -52,7 +52,7 @@ from likewise.encoders.shards import (
     write_shard,
 )
 from likewise.encoders.vectors import encode_texts
-from likewise.errors import DataError, Problem
+from likewise.errors import DataError, ModelError, Problem
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -67,6 +67,7 @@ SHARD = 8192
 HELD_BYTES = 2**30
 _IDENTITIES = FileCache("identities", ".json")
 _ABOUT = "about.json"
+_CHANGED = "{}: its files were changed while they were read. Run the command again."
 # What an encoder's folder is called: its PRINT.
 _PRINT = re.compile("[0-9a-f]{24}")
 
@@ -100,14 +101,21 @@ def identify(encoder: SentenceTransformer, prompt: str | None = None, precision:
     return Identity(digest.hexdigest(), embedding_width(encoder), prompt)
 
 
-def remembered_identity(key: Sequence[object], find: Callable[[], Identity]) -> Identity:
-    """The identity that is cached under `key`, or computed now; with a cached one no weights are read."""
+def remembered_identity(
+    key: Sequence[object], find: Callable[[], Identity], *, unchanged: Callable[[], bool] = lambda: True
+) -> Identity:
+    """The identity that is cached under `key`, or computed now; with a cached one no weights are read.
+
+    `unchanged` is asked after `find` has read the weights: whether they still are what `key` was made from.
+    """
     name = content_key(_PRINT_VERSION, *key)
     with contextlib.suppress(TypeError):
         kept = _IDENTITIES.read_json(name)
         if kept is not None:
             return Identity(**kept)
     found = find()
+    if not unchanged():
+        raise ModelError(_CHANGED.format("the encoder"))
     _IDENTITIES.write_json(name, found)
     return found
 
@@ -139,6 +147,7 @@ class EmbeddingCache:
         self.width, self.fingerprint = identity.width, identity.fingerprint
         self.folder = Path(folder or default_folder()) / self.fingerprint
         self._about = {"name": name, "width": self.width, "prompt": identity.prompt}
+        self._verified = False
         # What could not be written, for as long as this process lives.
         self._held: list[tuple[Keys, Vectors]] = []
 
@@ -192,6 +201,7 @@ class EmbeddingCache:
         new = sorted(texts, key=len)
         for start in range(0, len(new), shard):
             part, encoder = new[start : start + shard], self._open()
+            self._verify(encoder)
             features = TextFeatures(encoder, self.identity.prompt)
             vectors = encode_texts(
                 encoder, part, precision=self._precision, features=features, progress=progress
@@ -199,6 +209,14 @@ class EmbeddingCache:
             keys = text_keys(part)
             self._keep(keys, vectors)
             yield keys, vectors
+
+    def _verify(self, encoder: SentenceTransformer) -> None:
+        """Refuse an encoder that is not the one of this cache: its files changed after they were hashed."""
+        if self._verified:
+            return
+        if identify(encoder, self.identity.prompt, self._precision).fingerprint != self.fingerprint:
+            raise ModelError(_CHANGED.format(self._about["name"]))
+        self._verified = True
 
     def _collect(
         self, shards: Sequence[tuple[Keys, Vectors]], keys: Keys, into: Vectors | None

@@ -8,10 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from likewise.data.filecache import content_key
-from likewise.disk import own_turn
-from likewise.errors import Problem, RecipeError
+from likewise.disk import folder_aside, own_turn
+from likewise.errors import EvaluationError, Problem, RecipeError
 from likewise.experiments.parts import learnt, only
 from likewise.experiments.schema import Added
+from likewise.kinds.base import RULES
 from likewise.kinds.building import build_relations
 from likewise.kinds.context import RunContext
 from likewise.predict import load
@@ -20,6 +21,8 @@ from likewise.recipes.run import RunReport, run_recipe
 from likewise.recipes.update import extend, train_on
 from likewise.schema.recipe import Recipe
 
+# The model in its folder, which takes its name only after the files that it was made from were checked again.
+_MODEL = "model"
 # What an experiment says of a hot update stands in its file, so nothing is chosen for it.
 _FIXED = ("learning_rate", "average", "batch_size", "epochs")
 
@@ -54,15 +57,24 @@ def _check(recipe: Recipe, added: Added) -> None:
 
 def _trained(old: Recipe, models: Path, context: RunContext) -> Path:
     """The model without the task; the first process that needs it trains it."""
-    known: dict[Path, str] = {}
-    files = recipe_files(old, context.data_dir)
-    content = {name: digest_files(found, known) for name, found in files.items()}
+    content = _content(old, context)
     document = old.model_dump(mode="json", exclude_defaults=True)
-    folder = models / f"{old.name}-{content_key(document, context.precision, content, length=12)}"
+    folder = models / f"{old.name}-{content_key(document, context.precision, content, RULES, length=12)}"
     with own_turn(folder.with_name(f"{folder.name}.lock")):
         if not folder.exists():
-            run_recipe(old, folder, context=context, overwrite=True)
-    return folder
+            with folder_aside(folder) as place:
+                run_recipe(old, place / _MODEL, context=context)
+                if _content(old, context) != content:
+                    found = "a file has changed since the experiment began, so the model is not kept"
+                    raise EvaluationError(f"{found}. Run the same command again.")
+    return folder / _MODEL
+
+
+def _content(recipe: Recipe, context: RunContext) -> dict[str, str]:
+    """Hashes of the files that a recipe reads."""
+    known: dict[Path, str] = {}
+    files = recipe_files(recipe, context.data_dir)
+    return {name: digest_files(found, known) for name, found in files.items()}
 
 
 def _changed(own: Recipe, added: Added) -> Recipe:

@@ -379,7 +379,10 @@ def _begin(job: Job[Any], open_encoder: Callable[[], SentenceTransformer]) -> Fr
     def open_cache() -> EmbeddingCache:
         files = None if job.context.encoder is not None else encoder_digests(spec)
         key = [spec.model_dump(mode="json"), files, precision, versions()]
-        identity = remembered_identity(key, find) if files else find()
+        if not files:
+            identity = find()
+        else:
+            identity = remembered_identity(key, find, unchanged=lambda: encoder_digests(spec) == files)
         return EmbeddingCache(open_encoder, identity, name=spec.name, precision=precision)
 
     return Frozen(

@@ -22,6 +22,7 @@ from likewise.kinds.base import Carried, Job, StageData, runner_of
 from likewise.kinds.building import start_encoder, start_of
 from likewise.kinds.context import RunContext
 from likewise.kinds.gains import Before, before_training
+from likewise.outputs import model_print
 from likewise.predict import Answerer, load, raw_model
 from likewise.predict.families import Running, answerer_of
 from likewise.recipes.prepared import prepared_stages
@@ -54,6 +55,26 @@ class RunReport:
     gains: list[dict[str, Any]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The folder for a model. With `overwrite`, it replaces the model that was there at the beginning."""
+
+    folder: Path
+    overwrite: bool
+    former: str
+
+    @classmethod
+    def of(cls, folder: Path, overwrite: bool) -> Target:
+        """The target of a command that begins now."""
+        return cls(folder, overwrite, model_print(folder))
+
+    def save(self, model: nn.Module, about: Mapping[str, Any]) -> None:
+        """Write the model."""
+        from likewise.store import save_model
+
+        save_model(model, self.folder, about=about, overwrite=self.overwrite, former=self.former)
+
+
 def run_recipe(
     recipe: Recipe,
     output: str | Path | None,
@@ -69,7 +90,7 @@ def run_recipe(
     if output is None:
         with scratch_folder() as own:
             work = Path(ranks.from_first(own)) / "run"
-            return _run_in(jobs, None, work, resume=False, overwrite=False)
+            return _run_in(jobs, None, work, resume=False)
     if is_finished(Path(output), run_folder(Path(output))):
         if resume:
             return _finish(jobs, Path(output))
@@ -79,7 +100,7 @@ def run_recipe(
     models = [name for stage in recipe.stage for name in stage.models()]
     inputs = [recipe.encoder.name, recipe.encoder.vectors, *models, *sources_of(recipe), *context.inputs]
     folder, work = run_folders(Path(output), inputs=inputs, resume=resume, overwrite=overwrite)
-    return _run_in(jobs, folder, work, resume=resume, overwrite=overwrite)
+    return _run_in(jobs, Target.of(folder, overwrite), work, resume=resume)
 
 
 def sources_of(recipe: Recipe) -> list[str]:
@@ -131,7 +152,7 @@ def _begin(open_encoder: Callable[[], SentenceTransformer]) -> Carried:
     return Carried("", open_encoder, lambda: raw_model(open_encoder()))
 
 
-def _run_in(jobs: Jobs, folder: Path | None, work: Path, *, resume: bool, overwrite: bool) -> RunReport:
+def _run_in(jobs: Jobs, target: Target | None, work: Path, *, resume: bool) -> RunReport:
     recipe, context = jobs[0].recipe, jobs[0].context
     stages, open_encoder = _read(jobs)
     ranks.wait()  # all have looked at the folders before the first one writes
@@ -140,7 +161,7 @@ def _run_in(jobs: Jobs, folder: Path | None, work: Path, *, resume: bool, overwr
         own = stack.enter_context(working_in(work, mark, resume=resume)) if ranks.is_first() else ""
         ranks.wait()
         # A run in memory cannot be found again.
-        place = RunPlace(work, resume=resume, resumable=folder is not None, stages=stages)
+        place = RunPlace(work, resume=resume, resumable=target is not None, stages=stages)
         former = _begin(open_encoder)
         look = partial(_before, jobs[-1], stages[-1], former)
         # An encoder that stays as it is can be asked afterwards: a run over kept vectors opens it at its end.
@@ -158,14 +179,12 @@ def _run_in(jobs: Jobs, folder: Path | None, work: Path, *, resume: bool, overwr
         if context.compare:
             about["gains"] = _gains(before or look(), answerer, about, context)
         if ranks.is_first():
-            if folder is not None:
-                from likewise.store import save_model
-
-                save_model(model, folder, about=about, overwrite=overwrite)
+            if target is not None:
+                target.save(model, about)
             remove_run(work)
     ranks.wait()
     answerer = answerer_of(model, about, Running(precision=context.precision))
-    return RunReport(folder, reports, answerer, about.get("gains", []))
+    return RunReport(target and target.folder, reports, answerer, about.get("gains", []))
 
 
 def _before(job: Job[Any], data: StageData, former: Carried) -> Before:

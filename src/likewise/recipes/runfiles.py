@@ -38,6 +38,7 @@ from likewise.outputs import (
     check_run_folder,
     is_model_folder,
     is_run_folder,
+    read_mark,
 )
 from likewise.schema.recipe import Recipe, parse_recipe
 from likewise.training.checkpoints import complete_checkpoints
@@ -269,11 +270,7 @@ def _differences(before: Recipe, now: Recipe) -> str:
 
 def _read_mark(work: Path) -> dict[str, Any]:
     """The mark of a run as it was written; empty if it cannot be read."""
-    try:
-        found = json.loads((work / RUN_MARK).read_text(encoding="utf8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return read_mark(work / RUN_MARK) or {}
 
 
 def begun_recipe(work: Path) -> str:

@@ -29,7 +29,7 @@ from likewise.outputs import check_beside_inputs
 from likewise.predict import Answerer, load
 from likewise.predict.families import family_of_model
 from likewise.recipes.prepared import read_stages
-from likewise.recipes.run import jobs_of, run_recipe, sources_of
+from likewise.recipes.run import Target, jobs_of, run_recipe, sources_of
 from likewise.recipes.runfiles import (
     RunMark,
     RunPlace,
@@ -96,6 +96,7 @@ def update_model(
             remove_run(run_folder(target))
     inputs = [model, addition.source, *context.inputs]
     run_folders(target, inputs=inputs, resume=resume, overwrite=overwrite)
+    place_of_model = Target.of(target, overwrite)
     answerer = load(model, device=context.device, precision=context.precision)
     old = _recipe_of(answerer, model)
     relation = _new_relation(old, addition, answerer, model, mode)
@@ -129,7 +130,7 @@ def update_model(
             context=context,
             place=place,
         )
-    report = _keep(answerer, recipe, found, target, mode=mode, overwrite=overwrite)
+    report = _keep(answerer, recipe, found, place_of_model, mode=mode)
     if mode == "hot":
         remove_run(run_folder(target))
     return report
@@ -299,21 +300,14 @@ def _rated_names(answerer: Answerer, rows: Sequence[Record]) -> tuple[str, ...]:
 
 
 def _keep(
-    answerer: Answerer, recipe: Recipe, found: Continued, target: Path, *, mode: Mode, overwrite: bool
+    answerer: Answerer, recipe: Recipe, found: Continued, target: Target, *, mode: Mode
 ) -> UpdateReport:
     """Write an updated model, with the recipe of all relations that it now answers."""
-    from likewise.store import save_model
-
     about = {**answerer.about, "recipe": recipe.model_dump(mode="json"), "update": mode}
     about["run"] = found.run
     kept = ("recipe", "method", "name", "stages", "update", "run")
-    save_model(
-        answerer.model,
-        target,
-        about={key: value for key, value in about.items() if key in kept},
-        overwrite=overwrite,
-    )
-    return UpdateReport(target, mode, found.before, found.after, answerer)
+    target.save(answerer.model, {key: value for key, value in about.items() if key in kept})
+    return UpdateReport(target.folder, mode, found.before, found.after, answerer)
 
 
 def dev_numbers(stages: Sequence[Mapping[str, Any]]) -> dict[str, float]:

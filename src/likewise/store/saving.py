@@ -15,7 +15,7 @@ from likewise.disk import folder_aside
 from likewise.encoders.manifest import describe_files
 from likewise.errors import UsageError
 from likewise.folders import FORMAT
-from likewise.outputs import check_model_folder, is_empty_folder, is_model_folder
+from likewise.outputs import check_model_folder, is_empty_folder, is_model_folder, model_print
 from likewise.registry import find_family, resolve_class
 from likewise.store.card import model_card
 from likewise.versions import versions
@@ -27,13 +27,20 @@ def save_model(
     *,
     about: Mapping[str, Any],
     overwrite: bool = False,
+    former: str | None = None,
 ) -> Path:
     """Write a model folder that is either complete or absent. `about` goes into model.json and the card.
 
-    The model's class names its family, which writes the files.
+    The model's class names its family, which writes the files. With `overwrite` and `former`, only the model
+    of this `model_print` is replaced: what appeared in its place meanwhile was nobody's to give away.
     """
     target = Path(folder)
     check_model_folder(target, overwrite=overwrite)
+    if not _is_former(target, former):
+        raise UsageError(
+            f"{target} was written by somebody else since this command began, so it was not replaced. Choose "
+            "another --output, or run the command again with --overwrite."
+        )
     entry = find_family(str(model.family))
     if entry is None:
         raise UsageError(
@@ -43,7 +50,7 @@ def save_model(
     family = resolve_class(entry.family)()
 
     def may_go(old: Path) -> bool:
-        return is_empty_folder(old) or (overwrite and is_model_folder(old))
+        return is_empty_folder(old) or (overwrite and is_model_folder(old) and _is_former(old, former))
 
     with folder_aside(target, replace=may_go) as place:
         own = place / "likewise"
@@ -61,3 +68,8 @@ def save_model(
         (place / "README.md").write_text(card, encoding="utf8")
         (own / "model.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf8")
     return target
+
+
+def _is_former(folder: Path, former: str | None) -> bool:
+    """Whether a folder holds the model that a command found there when it began, or none."""
+    return former is None or model_print(folder) in ("", former)

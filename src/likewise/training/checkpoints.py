@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -208,7 +209,7 @@ def restoring(folder: Path) -> Iterator[None]:
     """Raise a ModelError that names the checkpoint if its state does not fit the training."""
     try:
         yield
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, SafetensorError) as error:
         if isinstance(error, LikewiseError):
             raise
         found = f"its state does not fit this training ({type(error).__name__}: {error})"
@@ -217,8 +218,27 @@ def restoring(folder: Path) -> Iterator[None]:
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, folder: Path, values: Mapping[str, Any]) -> None:
     """Restore the optimiser's state from a checkpoint."""
-    tensors = load_file(folder / _OPTIMISER)
-    optimiser.load_state_dict(unflatten_optimiser(tensors, values))
+    found = unflatten_optimiser(load_file(folder / _OPTIMISER), values)
+    _check_optimiser(optimiser, found)
+    optimiser.load_state_dict(found)
+
+
+def _check_optimiser(optimiser: torch.optim.Optimizer, found: Mapping[str, Any]) -> None:
+    """Raise a ValueError if a state does not fit the parameters: a fused step reads it without checks."""
+    parameters = [one for group in optimiser.param_groups for one in group["params"]]
+    for index, entries in found["state"].items():
+        for name, value in entries.items():
+            wanted = () if name == "step" else tuple(parameters[index].shape)
+            if isinstance(value, Tensor) and tuple(value.shape) != wanted:
+                raise ValueError(f"{name} of parameter {index} has the shape {tuple(value.shape)}")
+    for held, group in zip(found["param_groups"], optimiser.param_groups, strict=True):
+        for name, value in held.items():
+            if name != "params" and _kind(value) is not _kind(group.get(name)):
+                raise ValueError(f"{name} = {value!r} is of the wrong kind")
+
+
+def _kind(value: object) -> type:
+    return float if type(value) is int else type(value)
 
 
 def drop_old_bests(run: Path, best_step: int) -> None:
