@@ -464,8 +464,8 @@ def test_disk_turn_is_no_link_and_no_file_of_the_users(tmp_path):
         ("notes", "is not an empty file"),
         ("pipe", "is not an empty"),
     ):
-        with pytest.raises(UsageError, match=found):
-            own_turn(tmp_path / f"{name}.lock").__enter__()
+        with ExitStack() as stack, pytest.raises(UsageError, match=found):
+            stack.enter_context(own_turn(tmp_path / f"{name}.lock"))
         drop_turn(tmp_path / f"{name}.lock")
     assert names(tmp_path) == ["link.lock", "notes.lock", "pipe.lock"]
     assert (tmp_path / "notes.lock").read_text(encoding="utf8") == "mine"

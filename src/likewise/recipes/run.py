@@ -184,7 +184,7 @@ def _run_in(jobs: Jobs, target: Target | None, work: Path, *, resume: bool) -> R
             remove_run(work)
     ranks.wait()
     answerer = answerer_of(model, about, Running(precision=context.precision))
-    return RunReport(target and target.folder, reports, answerer, about.get("gains", []))
+    return RunReport(None if target is None else target.folder, reports, answerer, about.get("gains", []))
 
 
 def _before(job: Job[Any], data: StageData, former: Carried) -> Before:
