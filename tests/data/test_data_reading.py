@@ -62,6 +62,16 @@ def test_reading_finds_relations_when_none_are_named(tmp_path):
     assert [relation.scale for relation in infer_relations(path, declared=["score:0..5"])] == ["0..5"]
 
 
+def test_reading_takes_relations_in_words_beside_objects(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("text_a,text_b,near,kind,other\na,b,3,x,1\nc,d,4,y,2\n", encoding="utf8")
+    asked = ["kind:classes", Relation.graded("other", 0, 2), "near:0..5"]
+    first, second = load_records(path, relations=asked)
+    assert first.values == {"kind": "x", "other": 1.0, "near": 3.0}
+    assert second.values == {"kind": "y", "other": 2.0, "near": 4.0}
+    assert [r.values for r in load_records(path, relations="near:0..5")] == [{"near": 3.0}, {"near": 4.0}]
+
+
 def test_reading_columns_map_names(pairs):
     relation = Relation.graded("closeness", 0, 5)
     records = load_records(pairs, relations=[relation], columns={"closeness": "similarity"})

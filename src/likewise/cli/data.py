@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -288,6 +289,8 @@ def _describe_relation(summary: Summary) -> str:
         parts.append(f"{summary.lo:g} to {summary.hi:g}, mean {summary.mean:.3g}")
     parts += [f"{label} {count:,}" for label, count in sorted(summary.labels.items())]
     if summary.inferred:
-        form = "a|b" if relation.labels else "lo..hi, or as labels :classes"
-        parts.append(f"scale inferred (to declare another one: --relation {relation.name}:{form})")
+        form = shlex.quote(f"{relation.name}:{'a|b' if relation.labels else 'lo..hi'}")
+        if not relation.labels:
+            form += f", or as labels --relation {shlex.quote(f'{relation.name}:classes')}"
+        parts.append(f"scale inferred (to declare another one: --relation {form})")
     return ", ".join(parts)

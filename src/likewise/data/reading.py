@@ -23,7 +23,7 @@ from likewise.wording import listed, sentence
 def read(
     source: object,
     *,
-    relations: Sequence[Relation] | None = None,
+    relations: Sequence[Relation | str] | None = None,
     text_a: str | None = None,
     text_b: str | None = None,
     columns: Mapping[str, str] | None = None,
@@ -36,23 +36,34 @@ def read(
     """The records of a source, one at a time. Reading stops at the first problem.
 
     `source` is any source of `open_table`, or a corpus: "stsb/dev", "corpus:stsb/dev". `relations` are the
-    relations to read (None: all that are found; (): texts only). `columns` maps a relation's name to its
-    column if they differ. Columns named `subset` and `language` fill those fields. `pairs=False` reads one
-    text per row.
+    relations to read, as objects or declared as `NAME:lo..hi` (None: all that are found; (): texts only).
+    `columns` maps a relation's name to its column if they differ. Columns named `subset` and `language` fill
+    those fields. `pairs=False` reads one text per row.
     """
     opened = open_source(source, split=split, data_dir=data_dir)
     texts = opened.find_texts(text_a, text_b, pairs=pairs)
-    if relations is None:
-        relations = opened.find_relations(texts, ())
-    places = find_places(relations, columns or {}, opened.table)
+    wanted = _relations(opened, texts, relations)
+    places = find_places(wanted, columns or {}, opened.table)
     records = _records(opened.table, texts, places, max_chars)
     return records if limit is None else islice(records, limit)
+
+
+def _relations(
+    opened: Opened, texts: Sequence[str], asked: Sequence[Relation | str] | None
+) -> Sequence[Relation]:
+    """The relations that are asked for; declarations in words are looked up in the source."""
+    if asked is None:
+        return opened.find_relations(texts, ())
+    asked = [asked] if isinstance(asked, str) else asked
+    declared = [one for one in asked if isinstance(one, str)]
+    found = iter(opened.find_relations(texts, declared) if declared else ())
+    return [next(found) if isinstance(one, str) else one for one in asked]
 
 
 def load_records(
     source: object,
     *,
-    relations: Sequence[Relation] | None = None,
+    relations: Sequence[Relation | str] | None = None,
     text_a: str | None = None,
     text_b: str | None = None,
     columns: Mapping[str, str] | None = None,
