@@ -86,13 +86,13 @@ def updates() -> str:
                     f"{change:+.2f}",
                     f"{found['mean'][new]:.1f}",
                     f"{found['mean'][new] - cold['mean'][new]:+.2f}",
-                    f"{steps:,} of {cold['steps']:,}",
+                    f"{steps:,} ({cold['steps']:,})",
                     f"{time:.0%}",
                 ]
             )
     header = ["scenario", "update", "change on the old tasks", "accuracy on the new task"]
     return markdown(
-        [*header, "difference from cold", "steps, of those of cold", "time, of that of cold"], rows
+        [*header, "difference from cold", "steps (cold update)", "time, share of the cold update"], rows
     )
 
 

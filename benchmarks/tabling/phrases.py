@@ -48,7 +48,7 @@ def alignment() -> str:
             shown = [f"**{number}**" if number == best else number for number in numbers]
             rows.append([encoder, label, "chunks" if chunks else "words", *shown, tokens])
     return markdown(
-        ["encoder", "data", "links of", "ours", "best cosines", "word overlap", "ours, words of chunks"], rows
+        ["encoder", "data", "links of", "ours", "best cosines", "word overlap", "ours, counted by word"], rows
     )
 
 
