@@ -48,7 +48,7 @@ class RelationSpec(Part):
     )
     metric: str = Field(
         default="",
-        description="Metric on dev and test sets, by default `accuracy` for `classes` and `spearman` otherwise.",
+        description="Metric on dev and test sets, by default `accuracy` for `classes`, otherwise `spearman`.",
     )
     description: str = Field(default="", description="The question in words, which a `described` head reads.")
     texts: dict[str, tuple[str, ...]] = Field(
