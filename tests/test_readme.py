@@ -63,7 +63,7 @@ def test_readme_is_short_and_in_order():
         "A first result",
         "What Likewise adds to sentence-transformers",
         "Which recipe for which data",
-        "Verbs",
+        "Commands",
         "Results",
         "Where things are",
         "Limits",

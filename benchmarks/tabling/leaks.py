@@ -18,7 +18,14 @@ def splits() -> str:
     """Rows of every split, after the filter by pair and after the strict one."""
     found = read("leaks")["splits"]
     keys = ("rows", "by_pair", "with_text", "near_copies", "strict")
-    header = ["", "rows", "left by `pair`", "of these share a text", "are near-copies", "left by `strict`"]
+    header = [
+        "",
+        "rows",
+        "left by `pair`",
+        "of these share a text",
+        "are near-duplicates",
+        "left by `strict`",
+    ]
     return markdown(header, [[label, *(f"{found[n][k]:,}" for k in keys)] for n, label in SPLITS.items()])
 
 
@@ -34,4 +41,4 @@ def tests() -> str:
         ]
         for entry in read("leaks")["tests"]
     ]
-    return markdown(["test set", "rows", "share a text", "share both texts", "have a near-copy"], rows)
+    return markdown(["test set", "rows", "share a text", "share both texts", "have a near-duplicate"], rows)

@@ -39,7 +39,8 @@ def evaluate(
         typer.Option(
             "--source",
             help=(
-                "Source of the scores: answer, cosine or head. Defaults to the source that the suite names."
+                "Source of the answers: answer, cosine, head, mean or matcher. Defaults to the source that "
+                "the suite names."
             ),
         ),
     ] = None,
@@ -78,9 +79,10 @@ def evaluate(
 ) -> None:
     """Measure models on a suite of rated pairs.
 
-    The source "answer" is the answer that `likewise score` gives. By default the suites sts7 and
-    language-pairs measure the cosine, and the other suites measure the answer. The default metric is
-    spearman for numbers and accuracy for labels.
+    The source "answer" is what `likewise score` answers. "mean" is the mean of cosine and head, and only
+    label models have a matcher. By default the suites sts7 and language-pairs measure the cosine, and the
+    other suites measure the answer. The default metric is spearman for numbers and accuracy for labels.
+    Each evaluation adds a line to the log runs/likewise-test-runs.jsonl.
 
     Example: likewise evaluate default my-model --suite sts7 --data-dir corpora
     """

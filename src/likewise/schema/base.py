@@ -235,8 +235,8 @@ class FilteredStage(Stage):
     leak_filter: Literal["pair", "strict"] = Field(
         default="pair",
         description=(
-            "Rows that the leak filter drops: those whose pair is in `filter_against`, or (`strict`) also "
-            "those that share a single text with it and near-duplicates."
+            "Rows that the leak filter drops: those whose pair is in `filter_against` (`pair`), and also "
+            "near-duplicates and rows that share a single text with it (`strict`)."
         ),
     )
     allow_leak: bool = Field(
@@ -306,7 +306,7 @@ class OptimisedStage(Stage):
         le=1,
         description=(
             "Factor on the learning rate from each transformer layer to the one below it; embeddings and "
-            "heads keep the full rate."
+            "heads keep the full learning rate."
         ),
     )
     rate_schedule: Literal["linear", "constant", "cosine", "paper", "code", "infersent"] = Field(
@@ -327,7 +327,7 @@ class OptimisedStage(Stage):
         ge=0,
         lt=1,
         description=(
-            "Decay of a running mean of the weights, which is measured on dev and kept in their place; 0 "
+            "Decay of a running mean of the weights, which is measured on dev and kept instead of them; 0 "
             "switches it off."
         ),
     )

@@ -146,7 +146,10 @@ class ParallelStage(VectorStage):
         description="Error of the rebuilt vector: mean or sum of squares, or 1 minus the cosine.",
     )
     margin: float = Field(
-        default=0.0, ge=-1, lt=1, description="Cosine up to which vectors that belong apart cost nothing."
+        default=0.0,
+        ge=-1,
+        lt=1,
+        description="Cosine below which two vectors that belong apart add nothing to the loss.",
     )
     weights: SplitWeights = Field(
         default=SplitWeights(), description="Weights of the terms of the loss, each with a key of its own."

@@ -49,8 +49,8 @@ class JointStage(TrainedStage):
     targets: Literal["standardised", "raw"] = Field(
         default="standardised",
         description=(
-            "Learn ratings around their mean in units of their spread, or as they are (`raw`, as in the "
-            "paper's script)."
+            "Learn ratings as distances from their mean in standard deviations (`standardised`), or as they "
+            "are (`raw`, as in the paper's script)."
         ),
     )
     dev_share: float = Field(

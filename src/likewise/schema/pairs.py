@@ -60,7 +60,7 @@ class ObjectiveSpec(Part):
     )
     scale_features: bool = Field(
         default=False,
-        description="Divide each pair feature by its spread, which is measured before the first step.",
+        description="Divide each pair feature by its standard deviation, as measured before the first step.",
     )
     floor: float = Field(
         default=0.0,

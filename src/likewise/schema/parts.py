@@ -36,7 +36,7 @@ class RelationSpec(Part):
     step: float = Field(
         default=1.0,
         gt=0,
-        description="Distance between two points of a graded scale, in which errors are counted too.",
+        description="Distance between two points of a graded scale; errors are counted in this unit.",
     )
     labels: tuple[str, ...] = Field(
         default=(),
@@ -48,7 +48,7 @@ class RelationSpec(Part):
     )
     metric: str = Field(
         default="",
-        description="Metric on dev and test sets, by default `accuracy` for `classes` and else `spearman`.",
+        description="Metric on dev and test sets, by default `accuracy` for `classes`, otherwise `spearman`.",
     )
     description: str = Field(default="", description="The question in words, which a `described` head reads.")
     texts: dict[str, tuple[str, ...]] = Field(
@@ -92,7 +92,7 @@ class Word2VecSpec(Part):
     )
     skip_gram: bool = Field(
         default=False,
-        description="Train skip-gram instead of CBOW, which is three times as fast as skip-gram.",
+        description="Train skip-gram instead of CBOW. CBOW is three times as fast.",
     )
 
 
@@ -102,8 +102,8 @@ class EncoderSpec(Part):
     kind: Literal["pretrained", "bilstm", "lstm", "average", "vectors"] = Field(
         default="pretrained",
         description=(
-            "Pretrained checkpoint, BiLSTM with max pooling over word vectors, last state of an LSTM over "
-            "them, average of them, or finished vectors of texts."
+            "A checkpoint (`pretrained`), a BiLSTM with max pooling over word vectors, the last state of an "
+            "LSTM over word vectors, the average of word vectors, or ready vectors of texts (`vectors`)."
         ),
     )
     name: str = Field(
@@ -134,14 +134,14 @@ class EncoderSpec(Part):
         description="LSTM units per direction, by default 2048 for `bilstm` and 100 for `lstm`.",
     )
     peepholes: bool = Field(
-        default=False, description="Let the gates of an `lstm` see its cell state, as the paper prints it."
+        default=False, description="Let the gates of an `lstm` see its cell state, as in the paper."
     )
     start_deviation: float | None = Field(
         default=None,
         gt=0,
         description=(
-            "Standard deviation of the normal distribution that the weights of an `lstm` are drawn from; "
-            "without it they start by torch's own rule."
+            "Standard deviation of the first weights of an `lstm`, which are drawn from a normal "
+            "distribution; torch's own rule by default."
         ),
     )
     train_vectors: bool = Field(default=False, description="Train the word vectors as well.")
@@ -154,8 +154,8 @@ class EncoderSpec(Part):
     padding: Literal["safe", "infersent-v1"] = Field(
         default="safe",
         description=(
-            "Whether a `bilstm` ignores padding (`safe`) or lets zero padding take part in its max, as the "
-            "paper's code does."
+            "Padding in the max of a `bilstm`: ignored (`safe`), or counted as zeros as in the paper's code "
+            "(`infersent-v1`)."
         ),
     )
     words: Literal["all", "data"] = Field(
