@@ -393,7 +393,7 @@ def test_weights_whose_header_lies_are_refused(tmp_path, content):
 def test_weights_are_read_as_they_are(tmp_path):
     tensors = {
         "a": torch.randn(3, 4),
-        "b": torch.arange(5),
+        "b": torch.arange(5, dtype=torch.float16),
         "c": torch.zeros(0, 2),
         "d": torch.full((9,), 3e38),
     }
@@ -403,6 +403,9 @@ def test_weights_are_read_as_they_are(tmp_path):
     }
     found = read_tensors(tmp_path / "x.safetensors")  # the sum of d overflows, its numbers are finite
     assert all(torch.equal(found[name], tensors[name]) for name in tensors)
+    save_file({"a": torch.arange(5)}, tmp_path / "y.safetensors")
+    with pytest.raises(ModelError, match="the tensor a is stored as I64, not as floats"):
+        read_tensors(tmp_path / "y.safetensors")
 
 
 # Which files a model was saved with.

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from likewise import disk
 from likewise.data import TableWriter, count_rows, open_table
 from likewise.data.opened import watching
 from likewise.errors import DataError, FormatError, MissingExtraError, UsageError
+from likewise.files import find_input, remembering_inputs
 
 ROWS = [
     {"text_a": "A small cat sleeps.", "text_b": "The kitten, asleep.", "similarity": "4.5"},
@@ -190,13 +192,81 @@ def test_tables_folder_that_datasets_wrote(tmp_path):
     assert [row.fields for row in open_table(tmp_path / "saved")] == [{"a": "x", "b": "y"}]
 
 
-def test_tables_folder_of_files_goes_through_datasets(tmp_path, monkeypatch):
+@pytest.mark.parametrize("change", ["parent", "absolute", "number"])
+def test_tables_saved_folder_names_no_file_elsewhere(tmp_path, change):
     datasets = pytest.importorskip("datasets")
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    for name in ("saved", "private"):
+        datasets.Dataset.from_list([{"a": name, "b": "y"}]).save_to_disk(tmp_path / name)
+    state = tmp_path / "saved" / "state.json"
+    document = json.loads(state.read_text(encoding="utf8"))
+    [entry] = document["_data_files"]
+    there = tmp_path / "private" / entry["filename"]
+    entry["filename"] = {"parent": f"../private/{there.name}", "absolute": str(there), "number": 3}[change]
+    state.write_text(json.dumps(document), encoding="utf8")
+    with pytest.raises(FormatError, match="but rows must lie beside it"):
+        open_table(tmp_path / "saved")
+
+
+def test_tables_saved_folder_is_an_input_and_opens_no_picture(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    picture = {"bytes": b"x", "path": str(tmp_path / "absent.png")}
+    datasets.Dataset.from_dict({"a": ["x"], "b": ["y"], "look": [picture]}).save_to_disk(tmp_path / "saved")
+    about = tmp_path / "saved" / "dataset_info.json"
+    document = json.loads(about.read_text(encoding="utf8"))
+    document["features"]["look"] = {"_type": "Image"}
+    about.write_text(json.dumps(document), encoding="utf8")
+    with remembering_inputs():
+        assert [row.fields for row in open_table(tmp_path / "saved")] == [{"a": "x", "b": "y"}]
+        assert find_input(next((tmp_path / "saved").glob("*.arrow")))
+
+
+def test_tables_folder_of_files_is_read_by_split(tmp_path):
     folder = tmp_path / "corpus"
-    write(folder / "train.csv")
-    write(folder / "test.csv", ROWS[:1])
+    write(folder / "train-0.csv")
+    write(folder / "train-1.csv", ROWS[:1])
+    write(folder / "test" / "part.csv", ROWS[:1])
+    write(folder / ".hidden.csv", ROWS[:1])
     assert [row.fields["text_a"] for row in open_table(folder, split="test")] == [ROWS[0]["text_a"]]
+    rows = list(open_table(folder, split="train"))
+    assert [row.fields["text_a"] for row in rows] == [row["text_a"] for row in [*ROWS, ROWS[0]]]
+    assert [rows[0].source, rows[-1].source] == ["train-0.csv:2", "train-1.csv:2"]
+    with pytest.raises(DataError, match=r"has several splits \(test, train\)"):
+        open_table(folder)
+    (folder / "train-2.jsonl").write_text('{"other": 1}\n', encoding="utf8")
+    with pytest.raises(
+        FormatError, match=r"train-2\.jsonl: the columns are other, but those"
+    ):
+        open_table(folder, split="train")
+
+
+def test_tables_folder_is_read_as_it_is_now(tmp_path):
+    """A copy of the rows that was known by name and time was read after the file had been replaced."""
+    write(tmp_path / "d" / "train.csv")
+    os.utime(tmp_path / "d" / "train.csv", (1e9, 1e9))
+    assert len(list(open_table(tmp_path / "d"))) == len(ROWS)
+    write(tmp_path / "d" / "train.csv", ROWS[:1])
+    os.utime(tmp_path / "d" / "train.csv", (1e9, 1e9))
+    assert len(list(open_table(tmp_path / "d"))) == 1
+
+
+def test_tables_folder_chooses_no_file_elsewhere_and_unpacks_nothing(tmp_path):
+    write(tmp_path / "d" / "a.csv", ROWS[:1])
+    write(tmp_path / "private.csv")
+    header = '---\nconfigs:\n- config_name: default\n  data_files: "../private.csv"\n---\n'
+    (tmp_path / "d" / "README.md").write_text(header, encoding="utf8")
+    (tmp_path / "d" / "a.tar").write_bytes(b"no archive")
+    (tmp_path / "d" / "b.tar").write_bytes(b"no archive")
+    assert len(list(open_table(tmp_path / "d"))) == 1
+
+
+def test_tables_file_behind_a_folder_is_an_input(tmp_path):
+    write(tmp_path / "mine.csv")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "train.csv").symlink_to(tmp_path / "mine.csv")
+    with remembering_inputs():
+        assert len(list(open_table(tmp_path / "d"))) == len(ROWS)
+        with pytest.raises(UsageError, match="is an input"):
+            disk.write_text_aside(tmp_path / "mine.csv", "other")
 
 
 def test_tables_hub_id_goes_through_datasets(monkeypatch):

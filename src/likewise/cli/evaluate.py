@@ -80,9 +80,8 @@ def evaluate(
     """Measure models on a suite of rated pairs.
 
     The source "answer" is what `likewise score` answers. "mean" is the mean of cosine and head, and only
-    label models have a matcher. By default the suites sts7 and language-pairs measure the cosine, and the
-    other suites measure the answer. The default metric is spearman for numbers and accuracy for labels.
-    Each evaluation adds a line to the log runs/likewise-test-runs.jsonl.
+    label models have a matcher. The suites sts7 and language-pairs measure the cosine by default, and others
+    the answer. The default metric is spearman or accuracy. The log is runs/likewise-test-runs.jsonl.
 
     Example: likewise evaluate default my-model --suite sts7 --data-dir corpora
     """

@@ -32,7 +32,8 @@ def update(
     data: Annotated[
         str | None,
         typer.Argument(
-            metavar="DATA", help="Labelled texts or rated pairs for the new task or relation: a file or a named corpus."
+            metavar="DATA",
+            help="Labelled texts or rated pairs for the new task or relation: a file or a named corpus.",
         ),
     ] = None,
     mode: Annotated[

@@ -17,8 +17,9 @@ from likewise.data.compression import (
     open_seekable,
     split_endings,
 )
+from likewise.data.folders import data_files, folder_table
 from likewise.data.formats import Parser, parse_csv, parse_jsonl, parse_parquet, parse_tsv
-from likewise.data.hub import hub_table, is_dataset_folder, is_hub_id
+from likewise.data.hub import hub_table, is_hub_id, is_saved_dataset, saved_table
 from likewise.data.lines import MAX_LINE
 from likewise.data.memory import memory_table
 from likewise.data.opened import Stamp, note_file, stamp
@@ -79,14 +80,16 @@ def _open_named(source: str, split: str | None, name: str | None, fail: Fail) ->
     if _is_folder(path):
         if is_typed_folder(path):
             return typed_table(path, name)
-        if is_dataset_folder(path):
-            return hub_table(source, split=split, name=name)
+        if is_saved_dataset(path):
+            return saved_table(path, split=split, name=name)
+        if files := data_files(path, _is_data):
+            return folder_table(files, path, _open_file, split=split, name=name)
         raise FormatError(
             [
                 Problem(
                     source,
                     "this is a folder without data files, but a file is expected",
-                    f"name a file: {_EXPECTED}",
+                    f"name a file, or a folder with files: {_EXPECTED}",
                 )
             ]
         )
@@ -97,6 +100,14 @@ def _open_named(source: str, split: str | None, name: str | None, fail: Fail) ->
     if split is not None:
         raise UsageError(f"{source} is one file and has no split {split!r}. Name the split's own file.")
     return _file_table(path, name or path.name, _parser_of(path), fail)
+
+
+def _is_data(path: Path) -> bool:
+    return split_endings(path)[0] in PARSERS and not path.is_dir()
+
+
+def _open_file(path: Path, name: str, fail: Fail) -> Table:
+    return _file_table(path, name, _parser_of(path), fail)
 
 
 def _is_folder(path: Path) -> bool:

@@ -53,8 +53,10 @@ def check_types(path: Path, network: nn.Module) -> None:
     """Raise an error for integers where the network has floating-point weights."""
     floating = {name for name, tensor in network.state_dict().items() if tensor.is_floating_point()}
     for name, (_, kind) in _read_header(path).items():
-        own = _own_name(network, _modern(name)) if hasattr(network, "base_model_prefix") else name
-        if own in floating and kind not in _FRACTIONS:
+        names = {name}
+        if hasattr(network, "base_model_prefix"):
+            names |= {_modern(name), _own_name(network, _modern(name))}
+        if names & floating and kind not in _FRACTIONS:
             raise ModelError(f"{path}: the tensor {name} is stored as {kind}, not as floats; {DAMAGED}")
 
 
@@ -105,8 +107,10 @@ def _described(path: Path, name: str, about: Any) -> tuple[tuple[int, ...], tupl
 
 
 def read_tensors(path: Path, *, device: str = "cpu") -> dict[str, Tensor]:
-    """The tensors of a safetensors file; every number must be finite."""
-    read_header(path)
+    """The tensors of a safetensors file of floating-point weights; every number must be finite."""
+    for name, (_, kind) in _read_header(path).items():
+        if kind not in _FRACTIONS:
+            raise ModelError(f"{path}: the tensor {name} is stored as {kind}, not as floats; {DAMAGED}")
     tensors: dict[str, Tensor] = loading(path, lambda: load_file(path, device=device))
     check_finite(tensors, path)
     return tensors

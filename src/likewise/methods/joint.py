@@ -31,7 +31,7 @@ from likewise.encoders.reading import DAMAGED, loading
 from likewise.encoders.resolve import local_folder
 from likewise.encoders.sentence import autocast_settings, check_network_vocabulary, readable_length
 from likewise.encoders.vectors import DEFAULT_BUDGET
-from likewise.encoders.weights import check_finite, check_size, judge
+from likewise.encoders.weights import check_finite, check_size, check_types, judge
 from likewise.errors import ModelError
 from likewise.records import Relation
 
@@ -198,6 +198,8 @@ def load_joint(
         )
     begun = judge(network, info, where, head=True)
     check_finite(network.state_dict(), where)
+    for file in part.weights:
+        check_types(file, network)
     check_network_vocabulary(tokenizer, network, where)
     if tokenizer.pad_token is None:
         raise ModelError(f"{where}: the tokenizer cannot pad texts. Choose another checkpoint.")
