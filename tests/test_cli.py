@@ -47,7 +47,7 @@ def model(tiny_encoder, tiny_pairs, tmp_path_factory):
 def test_help_answers_quickly_with_panels_and_examples():
     # Processor time, not wall time: the machine that runs the tests may be busy.
     assert min(_seconds("--help") for _ in range(3)) < 0.5
-    assert all(panel in call("--help").stdout for panel in ("Use", "Train", "Evaluate", "Data"))
+    assert all(panel in call("--help").stdout for panel in ("Start", "Use", "Train", "Evaluate", "Data"))
     for verb in ("score", "train", "evaluate", "audit", "experiment", "demo"):
         assert "Example" in call(verb, "--help").stdout, verb
 

@@ -70,6 +70,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.command("demo", rich_help_panel="Start")(demo.demo)
 app.command("score", rich_help_panel="Use")(score.score)
 app.command("explain", rich_help_panel="Use")(explain.explain)
 app.command("classify", rich_help_panel="Use")(classify.classify)
@@ -80,7 +81,6 @@ app.command("audit", rich_help_panel="Evaluate", cls=audit.AuditCommand)(audit.a
 app.command("experiment", rich_help_panel="Evaluate")(experiment.experiment)
 app.add_typer(data.app, name="data", rich_help_panel="Data")
 app.add_typer(cache.app, name="cache", rich_help_panel="Data")
-app.command("demo", rich_help_panel="Data")(demo.demo)
 
 
 def _version(show: bool) -> None:
