@@ -77,7 +77,7 @@ def check_source(
         typer.Option("--text-b", help="Column of the second text. Detected by its name if left out."),
     ] = None,
     max_chars: Annotated[
-        int, typer.Option("--max-chars", min=1, help="Most characters that a text may have.")
+        int, typer.Option("--max-chars", min=1, help="Maximum number of characters in a text.")
     ] = MAX_CHARS,
     strict: Annotated[bool, typer.Option("--strict", help="Count conflicting ratings as problems.")] = False,
     data_dir: CorporaDir = None,
