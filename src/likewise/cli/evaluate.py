@@ -77,7 +77,7 @@ def evaluate(
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
 ) -> None:
-    """Measure models on a suite of rated pairs.
+    """Measure models on a suite of rated pairs or labelled texts.
 
     The source "answer" is what `likewise score` answers. "mean" is the mean of cosine and head, and only
     label models have a matcher. The suites sts7 and language-pairs measure the cosine by default, and others

@@ -95,7 +95,10 @@ def explain(
     text_b: options.TextB = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", help="File to write the links of a file of pairs to (.jsonl or .jsonl.gz)."),
+        typer.Option(
+            "--output",
+            help="File to write the phrase links of a file of pairs to (.jsonl or .jsonl.gz).",
+        ),
     ] = None,
     html: Annotated[
         Path | None, typer.Option("--html", help="File to write a heat map to, as one HTML page.")
