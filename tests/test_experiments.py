@@ -557,6 +557,34 @@ def test_cells_change_with_a_corpus_behind_a_name(lone, tmp_path, monkeypatch):
     assert len({none, one, key()}) == 3
 
 
+def test_names_in_a_folder_count_and_its_place_does_not(tmp_path):
+    """In a folder of data, names decide which files are read and as what."""
+    from likewise.recipes.contents import digest_files, source_files
+
+    def digest(folder):
+        return digest_files(source_files([str(folder)])[str(folder)], {})
+
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        for name in ("a.csv", "b.csv"):
+            (tmp_path / place / name).write_text(f"text_a,text_b\n{name},y\n", encoding="utf8")
+    before = digest(tmp_path / "one")
+    assert digest(tmp_path / "two") == before
+    (tmp_path / "one" / "b.csv").rename(tmp_path / "one" / "b_test.csv")
+    assert digest(tmp_path / "one") != before
+
+
+def test_experiment_measures_a_suite_over_a_folder(files, tmp_path, tiny_pairs):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "pairs.csv").write_bytes(tiny_pairs.read_bytes())
+    suite = (tmp_path / "suite.toml").read_text().replace(str(tiny_pairs), str(tmp_path / "tests"))
+    (tmp_path / "suite.toml").write_text(suite)
+    changed = files.read_text().replace("[1e-5, 1e-3]", "[1e-5]").replace("seeds = [1, 2]", "seeds = [1]")
+    files.write_text(changed)
+    result = likewise.experiment(files, tmp_path / "out", device="cpu")
+    assert [row.setting for row in result.rows] == ["MSE", "Pearson"]
+
+
 def test_models_before_an_added_task_are_known_by_what_their_files_hold(lone, tmp_path, monkeypatch):
     """They were found by the recipe alone: after other ratings, the model of the old ones was added to."""
     from likewise.experiments import added

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import time
@@ -664,3 +666,28 @@ def test_word_vectors_that_never_end_are_refused(tmp_path):
     (tmp_path / "v.txt").write_text("word " + "1 " * 1_000_000)
     with pytest.raises(LikewiseError, match="this line is not a word followed by its numbers"):
         load_vectors(tmp_path / "v.txt")
+
+
+@pytest.mark.parametrize("table", [numpy.ones(2), numpy.ones((2, 2, 2)), numpy.ones((2, 3), dtype=complex),
+                                   numpy.ones((2, 3), dtype=int), numpy.ones((2, 0))])  # fmt: skip
+def test_word_vectors_that_are_no_rows_of_floats_are_refused(tmp_path, table):
+    from likewise.encoders.words import load_vectors
+
+    (tmp_path / "words.txt").write_text("one\ntwo\n")
+    numpy.save(tmp_path / "vectors.npy", table)
+    with pytest.raises(LikewiseError, match="but rows of floats are expected"):
+        load_vectors(tmp_path)
+
+
+def test_word_vectors_in_a_damaged_file_name_it(tmp_path):
+    from likewise.encoders.words import load_vectors
+
+    whole = gzip.compress(b"one 1 2\n" * 5000)
+    (tmp_path / "cut.txt.gz").write_bytes(whole[:-20])
+    (tmp_path / "plain.txt.gz").write_bytes(b"one 1 2\n")
+    (tmp_path / "latin.txt").write_bytes("caf\u00e9 1 2\n".encode("latin-1"))
+    (tmp_path / "nan.txt").write_text("one 1 2\ntwo nan 2\n")
+    found = dict.fromkeys(("cut.txt.gz", "plain.txt.gz", "latin.txt"), "cannot be read")
+    for name, told in {**found, "nan.txt": "other than finite numbers"}.items():
+        with pytest.raises(LikewiseError, match=rf"{re.escape(name)}.*{told}"):
+            load_vectors(tmp_path / name)

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -216,8 +217,56 @@ def test_tables_saved_folder_is_an_input_and_opens_no_picture(tmp_path):
     document["features"]["look"] = {"_type": "Image"}
     about.write_text(json.dumps(document), encoding="utf8")
     with remembering_inputs():
-        assert [row.fields for row in open_table(tmp_path / "saved")] == [{"a": "x", "b": "y"}]
+        assert [row.fields for row in open_table(tmp_path / "saved")] == [
+            {"a": "x", "b": "y", "look": picture}
+        ]
         assert find_input(next((tmp_path / "saved").glob("*.arrow")))
+
+
+def save_stream(folder, batch, **options):
+    """A saved dataset with one batch of ours."""
+    ipc = pytest.importorskip("pyarrow").ipc
+    folder.mkdir()
+    with ipc.new_stream(folder / "data.arrow", batch.schema, options=ipc.IpcWriteOptions(**options)) as out:
+        out.write_batch(batch)
+    (folder / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}]}', encoding="utf8")
+    return folder
+
+
+def test_tables_saved_folder_of_several_splits_and_files(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    rows = [{"a": f"x{n}", "b": "y", "tags": ["p", "q"][: n % 3]} for n in range(2500)]
+    data = datasets.DatasetDict({"train": datasets.Dataset.from_list(rows)})
+    data["dev"] = data["train"].select([1])
+    data.save_to_disk(tmp_path / "saved", num_shards={"train": 2, "dev": 1})
+    table = open_table(tmp_path / "saved", split="train")
+    assert [row.fields for row in table] == rows
+    assert [row.source for row in table][:2] == ["data-00000-of-00002.arrow:1", "data-00000-of-00002.arrow:2"]
+    assert [row.fields["a"] for row in open_table(tmp_path / "saved", split="dev")] == ["x1"]
+    (tmp_path / "saved" / "state.json").write_text('{"_data_files": [{"filename": "../x"}]}', encoding="utf8")
+    with pytest.raises(FormatError, match=r"holds both state\.json and dataset_dict\.json"):
+        open_table(tmp_path / "saved", split="train")
+
+
+def test_tables_saved_rows_are_neither_packed_nor_shared_nor_damaged(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    texts = arrow.record_batch({"a": ["x"] * 9, "b": ["y"] * 9})
+    with pytest.raises(FormatError, match="its batches are packed"):
+        list(open_table(save_stream(tmp_path / "packed", texts, compression="zstd")))
+    shared = arrow.record_batch({"a": arrow.array(["x"]).dictionary_encode()})
+    with pytest.raises(FormatError, match="which is not supported here"):
+        open_table(save_stream(tmp_path / "shared", shared))
+    folder = save_stream(tmp_path / "damaged", texts)
+    whole = (folder / "data.arrow").read_bytes()
+    places = arrow.py_buffer(texts.column(0).buffers()[1]).to_pybytes()
+    start = whole.index(places)
+    (folder / "data.arrow").write_bytes(whole[: start + 36] + b"\xa0\x0f\0\0" + whole[start + 40 :])
+    with pytest.raises(FormatError, match="not a whole file of Arrow batches"):
+        list(open_table(folder))
+    for length in range(0, len(whole) - 8, 7):
+        (folder / "data.arrow").write_bytes(whole[:length])
+        with suppress(FormatError):  # a stream may end after any whole batch
+            assert len(list(open_table(folder))) < 9
 
 
 def test_tables_folder_of_files_is_read_by_split(tmp_path):
@@ -229,13 +278,15 @@ def test_tables_folder_of_files_is_read_by_split(tmp_path):
     assert [row.fields["text_a"] for row in open_table(folder, split="test")] == [ROWS[0]["text_a"]]
     rows = list(open_table(folder, split="train"))
     assert [row.fields["text_a"] for row in rows] == [row["text_a"] for row in [*ROWS, ROWS[0]]]
-    assert [rows[0].source, rows[-1].source] == ["train-0.csv:2", "train-1.csv:2"]
+    assert [rows[0].source, rows[-1].source] == ["corpus/train-0.csv:2", "corpus/train-1.csv:2"]
     with pytest.raises(DataError, match=r"has several splits \(test, train\)"):
         open_table(folder)
     (folder / "train-2.jsonl").write_text('{"other": 1}\n', encoding="utf8")
-    with pytest.raises(
-        FormatError, match=r"train-2\.jsonl: the columns are other, but those"
-    ):
+    with pytest.raises(FormatError, match=r"train-2\.jsonl: the columns are other, but those"):
+        list(open_table(folder, split="train"))
+    (folder / "train-2.jsonl").unlink()
+    (folder / "train-2.csv").symlink_to(folder / "train-1.csv")
+    with pytest.raises(FormatError, match=r"train-2\.csv is the same file as train-1\.csv"):
         open_table(folder, split="train")
 
 

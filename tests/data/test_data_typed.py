@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from likewise.data import check, load_records
-from likewise.errors import FormatError
+from likewise import disk
+from likewise.data import check, load_records, open_table
+from likewise.errors import FormatError, UsageError
+from likewise.files import remembering_inputs
 from likewise.records import Relation
 
 ITEMS = {
@@ -71,3 +73,13 @@ def test_typed_folder_refuses_odd_addresses(folder, line, message):
     (folder / "STS.input.europeana.txt").write_text(f"{line}\n{second}\n")
     with pytest.raises(FormatError, match=message):
         load_records(folder, relations=[Relation.parse(text) for text in RELATIONS])
+
+
+def test_typed_files_behind_links_are_inputs(folder, tmp_path):
+    gold = next(folder.glob("STS.gs.*"))
+    gold.rename(tmp_path / "gold.tsv")
+    gold.symlink_to(tmp_path / "gold.tsv")
+    with remembering_inputs():
+        assert list(open_table(folder))
+        with pytest.raises(UsageError, match="is an input"):
+            disk.write_text_aside(tmp_path / "gold.tsv", "other")

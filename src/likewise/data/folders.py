@@ -10,6 +10,7 @@ files outside.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -32,9 +33,17 @@ _MOST_FILES = 10_000
 def data_files(folder: Path, is_data: Callable[[Path], bool]) -> dict[str, list[Path]]:
     """The files of a folder and of its subfolders by split, in the order of their names."""
     found: dict[str, list[Path]] = {}
+    seen: dict[str, Path] = {}
     paths = sorted(path for pattern in ("*", "*/*") for path in folder.glob(pattern))
-    for path in (path for path in paths[:_MOST_FILES] if not _is_hidden(path, folder) and is_data(path)):
+    for path in (path for path in paths if not _is_hidden(path, folder) and is_data(path)):
+        first = seen.setdefault(os.path.realpath(path), path)
+        if first is not path:
+            told = f"{path.relative_to(folder)} is the same file as {first.relative_to(folder)}"
+            raise FormatError([Problem(str(folder), told, "remove the link")])
         found.setdefault(_split_of(path, folder), []).append(path)
+    if len(seen) > _MOST_FILES:
+        told = f"the folder holds more than {_MOST_FILES:,} files of rows"
+        raise FormatError([Problem(str(folder), told, "join them into fewer files")])
     return found
 
 
@@ -43,18 +52,18 @@ def folder_table(
 ) -> Table:
     """The rows of one split of a folder. Every row keeps the name of its file and its line."""
     chosen = choose_split(files, split, str(folder))
-    tables = [open_file(path, str(path.relative_to(folder)), _later) for path in chosen]
-    for table in tables[1:]:
-        if table.columns != tables[0].columns:
-            found = f"the columns are {listed(table.columns)}, but those of {tables[0].name} are "
-            found += listed(tables[0].columns)
-            raise FormatError([Problem(f"{folder}/{table.name}", found, "name one of the files instead")])
+    names = [f"{folder.name}/{path.relative_to(folder)}" for path in chosen]
+    columns = open_file(chosen[0], names[0], _later).columns
 
     def scan(fail: Fail) -> Iterator[Row]:
-        for table in tables:
+        for path, place in zip(chosen, names, strict=True):
+            table = open_file(path, place, _later)
+            if table.columns != columns:
+                found = f"the columns are {listed(table.columns)}, but those of {names[0]} are "
+                raise FormatError([Problem(place, found + listed(columns), "name one of the files instead")])
             yield from table.scan(fail)
 
-    return Table(name or folder.name, tables[0].columns, scan)
+    return Table(name or folder.name, columns, scan)
 
 
 def _later(problem: Problem) -> None:

@@ -174,13 +174,13 @@ def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
     if not columns:
         found = "the file has no columns, but columns with texts are expected"
         raise FormatError([Problem(name, found, "write it again with columns")])
-    _check_types(file.schema_arrow, name)
+    check_types(file.schema_arrow, name)
 
     def rows() -> Iterator[Row]:
         number = 0
         try:
             for batch in _batches(file, stream, name):
-                for fields in _batch_rows(batch, columns, name, number):
+                for fields in batch_rows(batch, columns, name, number):
                     number += 1
                     yield Row(fields, f"{name}:{number}")
         except damage as error:
@@ -195,16 +195,19 @@ def _batches(file: Any, stream: BinaryIO, name: str) -> Iterator[Any]:
     for number, group in enumerate(group_memory(stream)):
         groups += 1
         for batch in file.iter_batches(batch_size=_rows_at_once(group, name), row_groups=[number]):
-            if sum(map(_count_values, batch.columns)) > _MOST_VALUES:
-                found = (
-                    f"{counted(batch.num_rows, 'row')} with lists of more than {_MOST_VALUES:,} values found"
-                )
-                raise FormatError([Problem(name, found, "leave that column out")])
-            for column, array in zip(batch.schema.names, batch.columns, strict=True):
-                _refuse_long_text(array, column, name)
-            yield from _small_parts(batch)
+            yield from bounded_parts(batch, name)
     if groups != file.num_row_groups:
         raise NotParquetError("its footer can be read in two ways")
+
+
+def bounded_parts(batch: Any, name: str) -> Iterator[Any]:
+    """A batch in parts whose texts fit into memory. Very long lists and texts are refused."""
+    if sum(map(_count_values, batch.columns)) > _MOST_VALUES:
+        found = f"{counted(batch.num_rows, 'row')} with lists of more than {_MOST_VALUES:,} values found"
+        raise FormatError([Problem(name, found, "leave that column out")])
+    for column, array in zip(batch.schema.names, batch.columns, strict=True):
+        _refuse_long_text(array, column, name)
+    yield from _small_parts(batch)
 
 
 def _rows_at_once(group: GroupMemory, name: str) -> int:
@@ -232,7 +235,7 @@ def _rows_at_once(group: GroupMemory, name: str) -> int:
     return rows
 
 
-def _check_types(schema: Any, name: str) -> None:
+def check_types(schema: Any, name: str) -> None:
     """Refuse columns of types whose memory is not bounded here, such as views and extensions of texts."""
     problems = []
     for field in schema:
@@ -334,7 +337,7 @@ def _inside(array: Any) -> list[Any]:
     return []
 
 
-def _batch_rows(batch: Any, columns: Sequence[str], name: str, before: int) -> Iterator[dict[str, Any]]:
+def batch_rows(batch: Any, columns: Sequence[str], name: str, before: int) -> Iterator[dict[str, Any]]:
     """The rows of a batch as plain values. `before` is the number of rows ahead of it."""
     cells = []
     for column, array in zip(columns, batch.columns, strict=True):

@@ -1,22 +1,15 @@
-"""Datasets by hub id, and folders that `save_to_disk` wrote; `datasets` is imported only here."""
+"""Datasets by hub id, read through the package `datasets`, which is imported only here."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from likewise.data.memory import memory_table
-from likewise.data.opened import note_file
 from likewise.data.rows import Table
 from likewise.errors import FormatError, LikewiseError, MissingExtraError, Problem
-from likewise.files import refuse_endless
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
-_STATE, _SPLITS = "state.json", "dataset_dict.json"
-_LARGEST = 16 * 2**20
 
 
 def is_hub_id(source: str) -> bool:
@@ -24,36 +17,16 @@ def is_hub_id(source: str) -> bool:
     return _HUB_ID.fullmatch(source) is not None
 
 
-def is_saved_dataset(folder: Path) -> bool:
-    """Whether `save_to_disk` wrote a folder."""
-    return (folder / _STATE).is_file() or (folder / _SPLITS).is_file()
-
-
-def saved_table(folder: Path, *, split: str | None = None, name: str | None = None) -> Table:
-    """The table of a folder that `save_to_disk` wrote. Its rows are read where they lie, without a copy."""
-    for file in _arrow_files(folder):
-        note_file(file)
-    return _table(str(folder), lambda: _datasets().load_from_disk(str(folder)), split, name)
-
-
 def hub_table(
     source: str, *, split: str | None = None, name: str | None = None, config: str | None = None
 ) -> Table:
     """The table of a hub id."""
-    return _table(source, lambda: _datasets().load_dataset(source, config), split, name)
-
-
-def _datasets() -> Any:
     try:
         import datasets
     except ImportError:
         raise MissingExtraError("datasets", "tables") from None
-    return datasets
-
-
-def _table(source: str, load: Callable[[], Any], split: str | None, name: str | None) -> Table:
     try:
-        data = load()
+        data = datasets.load_dataset(source, config)
     except LikewiseError:
         raise
     except Exception as error:  # the hub client and its file readers raise some twenty kinds
@@ -95,47 +68,3 @@ def _is_plain(feature: Any) -> bool:
         return all(map(_is_plain, feature))
     inner = getattr(feature, "feature", None)
     return _is_plain(inner) if inner is not None else type(feature).__name__ in ("Value", "ClassLabel")
-
-
-def _arrow_files(folder: Path) -> Iterator[Path]:
-    """The files of rows that a saved dataset names, each of which must lie in its folder."""
-    places = [folder]
-    if (folder / _SPLITS).is_file():
-        names = _read(folder / _SPLITS).get("splits")
-        places = [folder / _plain_name(one, folder / _SPLITS) for one in _list(names, folder / _SPLITS)]
-    for place in places:
-        state = place / _STATE
-        for entry in _list(_read(state).get("_data_files"), state):
-            file = place / _plain_name(entry.get("filename") if isinstance(entry, dict) else None, state)
-            refuse_endless(file)
-            yield file
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """A JSON object in a dataset's folder."""
-    refuse_endless(path)
-    try:
-        with path.open("rb") as file:
-            found = json.loads(file.read(_LARGEST))
-    except (OSError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise _damaged(path, "it cannot be read as a JSON object")
-    return found
-
-
-def _list(found: object, path: Path) -> list[Any]:
-    if not isinstance(found, list):
-        raise _damaged(path, "the list of its files is missing")
-    return found
-
-
-def _plain_name(name: object, path: Path) -> str:
-    """A name in a dataset's folder; a path could lead anywhere."""
-    if not isinstance(name, str) or not name or name in (".", "..") or "/" in name or "\0" in name:
-        raise _damaged(path, f"it names {str(name)[:80]!r}, but rows must lie beside it")
-    return name
-
-
-def _damaged(path: Path, found: str) -> FormatError:
-    return FormatError([Problem(str(path), found, "save the dataset again with save_to_disk")])

@@ -19,11 +19,12 @@ from likewise.data.compression import (
 )
 from likewise.data.folders import data_files, folder_table
 from likewise.data.formats import Parser, parse_csv, parse_jsonl, parse_parquet, parse_tsv
-from likewise.data.hub import hub_table, is_hub_id, is_saved_dataset, saved_table
+from likewise.data.hub import hub_table, is_hub_id
 from likewise.data.lines import MAX_LINE
 from likewise.data.memory import memory_table
 from likewise.data.opened import Stamp, note_file, stamp
 from likewise.data.rows import Fail, Row, Table, refuse
+from likewise.data.saved import is_saved_dataset, saved_table
 from likewise.data.typed import is_typed_folder, typed_table
 from likewise.errors import FormatError, Problem, UsageError
 from likewise.files import STANDARD_INPUT, is_file_on, is_there, note_input, os_message

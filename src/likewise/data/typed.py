@@ -16,12 +16,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from likewise.data.opened import note_file
 from likewise.data.rows import Fail, Row, Table
 from likewise.errors import FormatError, Problem
+from likewise.files import refuse_endless
 
 INPUT, GOLD = "STS.input.europeana.txt", "STS.gs.europeana.txt"
 RELATIONS = ("general", "author", "people", "time", "location", "event", "subject", "description")
 FIELDS = ("dcTitle", "dcCreator", "dcSubject", "dcDescription", "dcDate", "dcSource")
+_LARGEST = 2**26
 _ITEM = re.compile(r"/record/(.+)\.html$")
 
 
@@ -102,6 +105,11 @@ def _text_folder(folder: Path, shown: str) -> Path:
 
 
 def _lines(path: Path) -> list[str]:
+    refuse_endless(path)
+    note_file(path)
+    if path.stat().st_size > _LARGEST:
+        found = f"this has more than {_LARGEST // 2**20} MB, which no file of the release has"
+        raise FormatError([Problem(path.name, found, "take the file from the release")])
     try:
         return path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -231,6 +232,9 @@ def _load_folder(folder: Path, wanted: set[str] | None) -> WordTable:
         found = f"this is not a folder of word vectors ({error})"
         remedy = "save words.txt and vectors.npy in it"
         raise DataError([Problem(str(folder), found, remedy)]) from error
+    if table.ndim != 2 or table.dtype.kind != "f" or not table.shape[1]:
+        found = f"vectors.npy holds {table.dtype} of shape {table.shape}, but rows of floats are expected"
+        raise DataError([Problem(str(folder), found, "save one vector of floats for each word")])
     if len(vocabulary) != len(table):
         found = f"words.txt has {len(vocabulary)} words, but vectors.npy has {len(table)} vectors"
         raise DataError([Problem(str(folder), found, "save one vector for each word")])
@@ -245,6 +249,14 @@ def _load_folder(folder: Path, wanted: set[str] | None) -> WordTable:
 
 
 def _text_rows(path: Path) -> Iterator[tuple[str, Vectors]]:
+    try:
+        yield from _rows_in(path)
+    except (EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
+        found = f"this cannot be read as word vectors ({error})"
+        raise DataError([Problem(str(path), found, "download the file again, or save it as UTF-8")]) from None
+
+
+def _rows_in(path: Path) -> Iterator[tuple[str, Vectors]]:
     width: int | None = None
     note_input(path)
     refuse_endless(path)
@@ -271,13 +283,16 @@ def _text_rows(path: Path) -> Iterator[tuple[str, Vectors]]:
                     ]
                 )
             try:
-                yield word, np.array(numbers, dtype=np.float32)
+                vector = np.array(numbers, dtype=np.float32)
+                if not np.isfinite(vector).all():
+                    raise ValueError
+                yield word, vector
             except ValueError:
                 raise DataError(
                     [
                         Problem(
                             f"{path.name}:{number}",
-                            "the vector holds something other than numbers",
+                            "the vector holds something other than finite numbers",
                             "check the file",
                         )
                     ]

@@ -160,7 +160,12 @@ class ExperimentPlan:
                 plain[name] = digest_files([Path(name)], self._digests)
             else:
                 beside[name] = digest_files(found, self._digests)
-        everything = {str(file): self._digests[file] for found in files.values() for file in found}
+        everything = {
+            str(file): self._digests[file]
+            for found in files.values()
+            for file in found
+            if file in self._digests  # not a folder, whose files are here
+        }
         return {"content": plain, "beside": beside, "files": everything}
 
     def _tried(self) -> list[tuple[Line, dict[str, Any], list[list[Cell]]]]:

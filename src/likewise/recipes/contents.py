@@ -65,13 +65,20 @@ def encoder_files(spec: EncoderSpec) -> list[Path]:
 
 
 def digest_files(files: Iterable[Path], known: dict[Path, str]) -> str:
-    """One hash of the content of several files in order; `known` holds hashes that were computed before."""
-    digests = []
+    """One hash of several files in order: of their content, and of their names below the folder of all.
+
+    In a folder the names decide which files are read. Where the folder lies does not matter. `known` holds
+    hashes that were computed before.
+    """
+    files = list(files)
     for file in files:
         if file not in known:
             known[file] = content_digest(file)
-        digests.append(known[file])
-    return digests[0] if len(digests) == 1 else content_key(*digests, length=16)
+    if len(files) == 1:
+        return known[files[0]]
+    folder = os.path.commonpath([os.path.abspath(file.parent) for file in files]) if files else ""
+    named = [[os.path.relpath(os.path.abspath(file), folder), known[file]] for file in files]
+    return content_key(*named, length=16)
 
 
 def _files_behind(name: str, data_dir: Folder) -> list[Path]:

@@ -27,7 +27,7 @@ from likewise.schema.base import Stage
 from likewise.schema.recipe import Recipe
 from likewise.versions import versions
 
-_FORMAT = 4
+_FORMAT = 5
 # Reading that is quicker than this is not worth a file.
 WORTH_SECONDS = 1.0
 # The newest files are kept; the oldest go.
@@ -43,7 +43,7 @@ def prepared_stages(jobs: Sequence[Job[Any]]) -> list[StageData]:
     context = jobs[0].context
     if not any(job.stage.reusable for job in jobs):
         return read_stages(jobs)
-    contents = _contents(jobs)
+    contents, named = _contents(jobs)
     key = _key(jobs[0].recipe, context, contents)
     kept = None if context.tables else _find(key)
     if kept is not None:
@@ -56,10 +56,10 @@ def prepared_stages(jobs: Sequence[Job[Any]]) -> list[StageData]:
         telling = replace(context, tell=_both(context.tell, told))
         stages = read_stages([replace(job, context=telling) for job in jobs])
     slow = time.monotonic() - started > WORTH_SECONDS
-    if slow and watch.complete and watch.files and ranks.is_first() and _contents(jobs) == contents:
+    if slow and watch.complete and watch.files and ranks.is_first() and _contents(jobs) == (contents, named):
         document = _document(jobs, stages)
         if document is not None:
-            others = [path for path in watch.files if path not in contents]
+            others = [path for path in watch.files if path not in named]
             digests = {path: content_digest(Path(path)) for path in others}
             _KEPT.write_json(key, {"files": digests, "told": told, **document})
     return stages
@@ -79,13 +79,16 @@ def _both(tell: Callable[[str], None], told: list[str]) -> Callable[[str], None]
     return say
 
 
-def _contents(jobs: Sequence[Job[Any]]) -> dict[str, str]:
-    """The files behind the names of a recipe's data, each with a hash of its present content."""
+def _contents(jobs: Sequence[Job[Any]]) -> tuple[dict[str, str], set[str]]:
+    """A hash of the present content behind each name of a recipe's data, and the files that were hashed.
+
+    A name counts as it is written: two links that are exchanged are other data, though the same files.
+    """
     names = [source for job in jobs for source in job.stage.sources()]
     known: dict[Path, str] = {}
-    for files in source_files(names, jobs[0].context.data_dir).values():
-        digest_files(files, known)
-    return {str(path.resolve()): digest for path, digest in known.items()}
+    found = source_files(names, jobs[0].context.data_dir)
+    contents = {name: digest_files(files, known) for name, files in found.items()}
+    return contents, {str(path.resolve()) for path in known}
 
 
 def _key(recipe: Recipe, context: RunContext, contents: Mapping[str, str]) -> str:

@@ -6,6 +6,7 @@ folder `OUTPUT.run/` holds checkpoints and is removed when the model folder is c
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise import ranks
-from likewise.disk import scratch_folder
+from likewise.disk import scratch_folder, sweep
 from likewise.encoders.manifest import DOCUMENT
 from likewise.errors import LikewiseError
 from likewise.folders import stage_reports
@@ -65,7 +66,11 @@ class Target:
 
     @classmethod
     def of(cls, folder: Path, overwrite: bool) -> Target:
-        """The target of a command that begins now."""
+        """The target of a command that begins now.
+
+        If an earlier command was killed while it replaced the model, the model first gets its name back.
+        """
+        sweep(Path(os.path.realpath(folder)).parent)
         return cls(folder, overwrite, model_print(folder))
 
     def save(self, model: nn.Module, about: Mapping[str, Any]) -> None:
