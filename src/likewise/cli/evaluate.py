@@ -79,9 +79,9 @@ def evaluate(
 ) -> None:
     """Measure models on a suite of rated pairs or labelled texts.
 
-    The source "answer" is what `likewise score` answers. "mean" is the mean of cosine and head, and only
-    label models have a matcher. The suites sts7 and language-pairs measure the cosine by default, and others
-    the answer. The default metric is spearman or accuracy. The log is runs/likewise-test-runs.jsonl.
+    The source "answer" is what `likewise score` answers, and "matcher" exists only for label models. The
+    suites sts7 and language-pairs measure the cosine by default. Other suites measure the answer. The
+    default metric is spearman or accuracy. The log is runs/likewise-test-runs.jsonl.
 
     Example: likewise evaluate default my-model --suite sts7 --data-dir corpora
     """

@@ -67,7 +67,9 @@ def update(
     text_b: options.TextB = None,
     column: Annotated[
         str | None,
-        typer.Option("--column", help="Column of the answers. Defaults to the name of the task."),
+        typer.Option(
+            "--column", help="Column of the labels or ratings in DATA. Defaults to the task's name."
+        ),
     ] = None,
     rehearse: Annotated[
         float,
