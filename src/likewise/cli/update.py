@@ -68,7 +68,7 @@ def update(
     column: Annotated[
         str | None,
         typer.Option(
-            "--column", help="Column of the labels or ratings in DATA. Defaults to the task's name."
+            "--column", help="Column of the labels or ratings in DATA. Defaults to the task name."
         ),
     ] = None,
     rehearse: Annotated[
