@@ -47,14 +47,18 @@ if TYPE_CHECKING:
 MEMORY = "table"
 
 
-def score(pairs: Any, model: str | os.PathLike[str] | Answerer = "default", **options: Any) -> Scores:
+def score(
+    pairs: Any, b: Any = None, *, model: str | os.PathLike[str] | Answerer = "default", **options: Any
+) -> Scores:
     """Score pairs with a model.
 
-    `pairs` is a list of (a, b), a file, a frame or a dataset; for a model of single texts it holds texts. The
-    options are those of the `score` method of a loaded model.
+    Pairs are a list of (a, b), two texts, two lists, a file, a frame or a dataset; for a model of single texts
+    they are texts. The options are those of the `score` method of a loaded model.
     """
+    if isinstance(b, Answerer | os.PathLike):
+        raise UsageError("the second argument holds the second texts. Name the model with model=….")
     loaded = model if isinstance(model, Answerer) else load(model)
-    return loaded.score(pairs, **options)
+    return loaded.score(pairs, b, **options)
 
 
 def evaluate(
