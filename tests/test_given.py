@@ -1,4 +1,4 @@
-"""What a caller may pass as texts and as pairs: every form that has an order and one meaning, and no other."""
+"""What a caller may pass as texts and as pairs: every form that has an order and one meaning."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_texts_of_a_frame_are_those_of_its_column_and_not_its_column_names():
     assert given_texts(FRAME, text="ticket") == TEXTS
     assert given_texts(FRAME[["ticket"]]) == TEXTS
     assert given_texts([{"ticket": text} for text in TEXTS], text="ticket") == TEXTS
-    with pytest.raises(DataError, match="there is no column 'tickets' .*did you mean 'ticket'"):
+    with pytest.raises(DataError, match=r"there is no column 'tickets' .*did you mean 'ticket'"):
         given_texts(FRAME, text="tickets")
     with pytest.raises(DataError, match="no column has a known name for texts"):
         given_texts(FRAME)

@@ -52,8 +52,8 @@ def score(
 ) -> Scores:
     """Score pairs with a model.
 
-    Pairs are a list of (a, b), two texts, two lists, a file, a frame or a dataset; for a model of single texts
-    they are texts. The options are those of the `score` method of a loaded model.
+    Pairs are a list of (a, b), two texts, two lists, a file, a frame or a dataset. For a model of single
+    texts they are texts. The options are those of the `score` method of a loaded model.
     """
     if isinstance(b, Answerer | os.PathLike):
         raise UsageError("the second argument holds the second texts. Name the model with model=….")

@@ -233,9 +233,7 @@ def test_tables_folder_of_files_is_read_by_split(tmp_path):
     with pytest.raises(DataError, match=r"has several splits \(test, train\)"):
         open_table(folder)
     (folder / "train-2.jsonl").write_text('{"other": 1}\n', encoding="utf8")
-    with pytest.raises(
-        FormatError, match=r"train-2\.jsonl: the columns are other, but those"
-    ):
+    with pytest.raises(FormatError, match=r"train-2\.jsonl: the columns are other, but those"):
         open_table(folder, split="train")
 
 

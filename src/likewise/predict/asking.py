@@ -89,7 +89,8 @@ class Answerer(Answering):
     ) -> Classes:
         """Probabilities of a task's labels for single texts, or of any labels if the model reads labels.
 
-        Texts are a text, a list, a Series, an array, or a frame or dataset whose column `text` names. `labels` may give several label texts for each label: {"praise": ["praise", "a kind word"]}.
+        Texts are a text, a list, a Series, an array, or a frame or dataset whose column `text` names.
+        `labels` may give several label texts for each label: {"praise": ["praise", "a kind word"]}.
         """
         require_text(task, "task")
         require_text(text, "text")

@@ -55,8 +55,8 @@ def given_pairs(
         return rows
     if any(isinstance(row, str) for row in rows):
         raise UsageError(
-            "these are single texts, but this model reads pairs of texts. Pass (first, second) for each pair, "
-            "or the first and the second texts as two lists."
+            "these are single texts, but this model reads pairs of texts. Pass (first, second) for each "
+            "pair, or the first and the second texts as two lists."
         )
     return _columns(rows, text_a, text_b)
 
@@ -68,8 +68,8 @@ def _side_by_side(a: Any, b: Any) -> list[Pair]:
     first, second = given_texts(a), given_texts(b)
     if len(first) != len(second):
         raise UsageError(
-            f"there are {counted(len(first), 'first text')} and {counted(len(second), 'second text')}. Pass as "
-            "many of each."
+            f"there are {counted(len(first), 'first text')} and {counted(len(second), 'second text')}. "
+            "Pass as many of each."
         )
     return list(zip(first, second, strict=True))
 
