@@ -543,7 +543,7 @@ def test_functions_refuse_odd_arguments(odd, tiny_pairs, tiny_encoder, tmp_path,
         f'[[task]]\nname = "own"\nfile = "{tiny_pairs}"\nrelation = "similarity:0..5"\n'
     )
     refused_or_answered(lambda: likewise.load(odd, device="cpu"))
-    refused_or_answered(lambda: likewise.score([("a man", "a dog")], odd))
+    refused_or_answered(lambda: likewise.score([("a man", "a dog")], model=odd))
     refused_or_answered(lambda: likewise.evaluate(odd, "own.toml", log=False))
     for name in ("device", "precision"):
         refused_or_answered(lambda name=name: likewise.load(tiny_encoder, **{name: odd}))

@@ -207,7 +207,7 @@ def test_numbers_of_single_texts_are_scored(rated_texts, monkeypatch):
     high, low = model.score(["the dog runs", "the dog sleeps"])["same"]
     assert high > 3 > 2 > low
     assert len(model.score(rated_texts / "texts.csv")["same"]) == 48
-    assert likewise.score(["the dog runs"], model)["same"][0] == pytest.approx(high)
+    assert likewise.score(["the dog runs"], model=model)["same"][0] == pytest.approx(high)
     with pytest.raises(UsageError, match=r"reads single texts\. Pass a list of texts"):
         model.score([("the dog runs", "the dog sleeps")])
     with pytest.raises(UsageError, match=r"a number \(0..5\) and does not classify single texts\. Use score"):

@@ -47,20 +47,28 @@ if TYPE_CHECKING:
 MEMORY = "table"
 
 
-def score(pairs: Any, model: str | os.PathLike[str] | Answerer = "default", **options: Any) -> Scores:
+def score(
+    pairs: Any, b: Any = None, *, model: str | os.PathLike[str] | Answerer = "default", **options: Any
+) -> Scores:
     """Score pairs with a model.
 
-    `pairs` is a list of (a, b), a file, a frame or a dataset; for a model of single texts it holds texts. The
-    options are those of the `score` method of a loaded model.
+    Pairs are a list of (a, b), two texts, two lists, a file, a frame or a dataset. For a model of single
+    texts they are texts. The options are those of the `score` method of a loaded model.
     """
+    if isinstance(b, Answerer | os.PathLike):
+        raise UsageError("the second argument holds the second texts. Name the model with model=….")
     loaded = model if isinstance(model, Answerer) else load(model)
-    return loaded.score(pairs, **options)
+    return loaded.score(pairs, b, **options)
 
 
 def evaluate(
     model: str | os.PathLike[str] | Answering = "default",
-    suite: str | Path | Suite = "sts7",
+    suite: str | Path | Suite | None = None,
     *,
+    data: Any = None,
+    relations: str | Sequence[str] = (),
+    text_a: str | None = None,
+    text_b: str | None = None,
     source: str | None = None,
     aggregation: str = "all",
     metric: str | None = None,
@@ -71,8 +79,11 @@ def evaluate(
     log: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> SuiteResult | CrosslingualResult:
-    """Measure a model on a suite: a name such as `sts7`, or a FILE.toml of your own. The result carries its
-    protocol.
+    """Measure a model on a suite or on rows of your own. The result carries its protocol.
+
+    A suite is a name such as `sts7` (the default) or a FILE.toml. Rows of your own are `data`: a file, a
+    frame, a dataset or a list. `relations` declare the columns to measure, such as `similarity:0..5`, and
+    `text_a` and `text_b` name those of the texts; without them they are guessed.
 
     `source` says where scores come from: the model's own `answer`, which `score` gives, the `cosine` of the
     vectors, or its `head`. It defaults to the suite's own source, which is the cosine for sts7 and the answer
@@ -89,7 +100,16 @@ def evaluate(
     _check_places(model, device, precision, data_dir)
     require_function(progress, "progress")
     require_flag(keep_predictions, "keep_predictions")
+    if data is not None:
+        if suite is not None:
+            raise UsageError("suite and data are both given. Name a suite, or pass rows of your own as data.")
+        suite = own_suite(data, relations, text_a, text_b, data_dir)
+    elif relations or text_a or text_b:
+        raise UsageError("relations, text_a and text_b describe rows of your own. Pass the rows as data.")
+    suite = "sts7" if suite is None else suite
     if not isinstance(suite, Suite):
+        if not isinstance(suite, str | os.PathLike):
+            raise UsageError(f"suite is a {type(suite).__name__}. Pass rows of your own as data=….")
         require_path(suite, "suite")
     if suite == CROSSLINGUAL:
         return evaluate_crosslingual(
@@ -108,6 +128,28 @@ def evaluate(
         progress=progress,
         tolerant=True,
     )
+
+
+def own_suite(
+    data: Any,
+    relations: str | Sequence[str] = (),
+    text_a: str | None = None,
+    text_b: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    tell: Callable[[str], None] | None = None,
+) -> Suite:
+    """The suite over rows of one's own; what was guessed about the columns is told."""
+    from likewise.evaluation.own import table_suite
+
+    for name, value in (("text_a", text_a), ("text_b", text_b)):
+        require_text(value, name)
+    declared = listed_names(relations, "relations")
+    folder = None if data_dir is None else Path(data_dir)
+    suite, table = table_suite(data, relations=declared, text_a=text_a, text_b=text_b, data_dir=folder)
+    for line in table.guesses:
+        (tell or logging.getLogger("likewise").warning)(line)
+    return suite
 
 
 def evaluate_suite(

@@ -100,16 +100,6 @@ def listed_names(value: Any, what: str) -> list[str]:
     return names
 
 
-def listed_texts(value: Any, what: str) -> list[str]:
-    """One text or several texts as a list. The texts are checked where they are read."""
-    if isinstance(value, str):
-        return [value]
-    plain = isinstance(value, Iterable) and not isinstance(value, Mapping | bytes)
-    if not plain or hasattr(value, "columns"):
-        raise _wrong(value, what, "a text, or a list of texts")
-    return list(value)
-
-
 def require_device(value: object) -> None:
     """Refuse a value that does not name a device. A torch.device is accepted."""
     known = isinstance(value, str) or type(value).__name__ == "device"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +13,16 @@ import typer
 from likewise.cli import options
 from likewise.cli.console import counting, note, out, quiet_libraries
 from likewise.data import write_json_aside
-from likewise.errors import LikewiseError, UsageError
+from likewise.errors import EvaluationError, LikewiseError, UsageError
 from likewise.outputs import check_output_file, is_same
 
 if TYPE_CHECKING:
     from likewise.evaluation.crosslingual import CrosslingualResult
+    from likewise.evaluation.differences import Difference
     from likewise.evaluation.results import SuiteResult
+    from likewise.evaluation.suites import Suite
+
+    Results = dict[str, SuiteResult | CrosslingualResult]
 
 
 def evaluate(
@@ -25,15 +30,22 @@ def evaluate(
         list[str], typer.Argument(metavar="MODEL…", help="Model folders, hub ids or 'default'.")
     ],
     suite: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--suite",
             help=(
                 "Suite: sts7, relations, crosslingual, language-pairs, paraphrase, classification "
-                "or a FILE.toml."
+                "or a FILE.toml. Defaults to sts7."
             ),
         ),
-    ] = "sts7",
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", help="File with rated pairs or labelled texts, instead of a suite."),
+    ] = None,
+    relation: options.Relations = None,
+    text_a: options.TextA = None,
+    text_b: options.TextB = None,
     source: Annotated[
         str | None,
         typer.Option(
@@ -77,25 +89,88 @@ def evaluate(
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
 ) -> None:
-    """Measure models on a suite of rated pairs or labelled texts.
+    """Measure models on a suite or on a file of your own. With two models, also the difference.
 
     The source "answer" is what `likewise score` answers, and "matcher" exists only for label models. The
     suites sts7 and language-pairs measure the cosine by default. Other suites measure the answer. The
     default metric is spearman or accuracy. The log is runs/likewise-test-runs.jsonl.
 
-    Example: likewise evaluate default my-model --suite sts7 --data-dir corpora
+    Example: likewise evaluate default my-model --data test.csv --relation similarity:0..5
     """
     quiet_libraries()
-    from likewise import api
     from likewise.evaluation.protocol import Protocol
-    from likewise.evaluation.runlog import log_path
-    from likewise.evaluation.suites import CROSSLINGUAL, get_suite, suite_files
 
-    chosen = suite if suite == CROSSLINGUAL else get_suite(suite)
+    chosen = _chosen(suite, data, relation, text_a, text_b, data_dir)
     Protocol(metric=metric or "spearman", aggregation=aggregation, source=source or "answer")  # type: ignore[arg-type]
+    _check_outputs(output, report, models, [*_files(chosen, data_dir), *([data] if data else [])], overwrite)
+    results: dict[str, SuiteResult | CrosslingualResult] = {}
+    failed: dict[str, LikewiseError] = {}
+    options_of_all: dict[str, Any] = {
+        "source": source,
+        "aggregation": aggregation,
+        "metric": metric,
+        "data_dir": data_dir,
+        "device": device,
+        "precision": precision,
+        "keep_predictions": len(models) > 1,
+    }
+    for model in dict.fromkeys(models):
+        try:
+            results[model] = _evaluate(model, chosen, options_of_all)
+        except LikewiseError as error:
+            # The others are measured all the same.
+            failed[model] = error
+            continue
+        if report is not None:
+            _write_report(results[model], _report_folder(report, models, model), replace=overwrite)
+    if output is not None and results:
+        _write_result(output, _documents(results), replace=overwrite)
+    if results:
+        _show(results, as_json)
+    _tell_failed(failed, len(models))
+
+
+def _chosen(
+    suite: str | None,
+    data: str | None,
+    relation: Sequence[str] | None,
+    text_a: str | None,
+    text_b: str | None,
+    data_dir: Path | None,
+) -> str | Suite:
+    """The suite, or the one over a file of the user's own."""
+    from likewise.api import own_suite
+    from likewise.evaluation.suites import CROSSLINGUAL, get_suite
+
+    if data is not None:
+        if suite is not None:
+            raise UsageError("--suite and --data are both given. Choose one of them.")
+        return own_suite(data, relation or (), text_a, text_b, data_dir, tell=note)
+    if relation or text_a or text_b:
+        raise UsageError(
+            "--relation, --text-a and --text-b describe a file of your own. Name it with --data."
+        )
+    return CROSSLINGUAL if suite == CROSSLINGUAL else get_suite(suite or "sts7")
+
+
+def _files(chosen: str | Suite, data_dir: Path | None) -> list[Path]:
+    """The files that the measurement reads."""
+    from likewise.evaluation.tasks import task_files
+
+    if isinstance(chosen, str):
+        return []
+    return [file for task in chosen.tasks for file in task_files(task, data_dir=data_dir)]
+
+
+def _check_outputs(
+    output: Path | None, report: Path | None, models: Sequence[str], files: Sequence[object], overwrite: bool
+) -> None:
+    """Refuse outputs that are inputs, that exist already, or that would replace each other."""
+    from likewise.evaluation.runlog import log_path
+
     if output is not None:
         # The log of looks at test data is appended to by this very command.
-        check_output_file(output, inputs=[*models, suite, *suite_files(suite, data_dir)], overwrite=overwrite)
+        check_output_file(output, inputs=[*models, *files], overwrite=overwrite)
         if is_same(output, log_path()):
             raise UsageError(
                 f"--output {output} is the log of test runs, which this command appends to. Choose "
@@ -109,34 +184,13 @@ def evaluate(
         )
     for file in reported:
         check_output_file(file, inputs=models, overwrite=overwrite, option="--report")
-    results: dict[str, SuiteResult | CrosslingualResult] = {}
-    failed: dict[str, LikewiseError] = {}
-    for model in dict.fromkeys(models):
-        with counting(f"evaluating {Path(model).name}", "texts", None) as advance:
-            try:
-                results[model] = api.evaluate(
-                    model,
-                    chosen,
-                    source=source,
-                    aggregation=aggregation,
-                    metric=metric,
-                    data_dir=data_dir,
-                    device=device,
-                    precision=precision,
-                    progress=advance,
-                )
-            except LikewiseError as error:
-                # The others are measured all the same.
-                failed[model] = error
-                continue
-        if report is not None:
-            _write_report(results[model], _report_folder(report, models, model), replace=overwrite)
-    measured = list(results.values())
-    if output is not None and results:
-        _write_result(output, _documents(list(results), measured), replace=overwrite)
-    if results:
-        _show(list(results), measured, as_json)
-    _tell_failed(failed, len(models))
+
+
+def _evaluate(model: str, chosen: str | Suite, settings: dict[str, Any]) -> SuiteResult | CrosslingualResult:
+    from likewise.api import evaluate
+
+    with counting(f"evaluating {Path(model).name}", "texts", None) as advance:
+        return evaluate(model, chosen, progress=advance, **settings)
 
 
 def _tell_failed(failed: dict[str, LikewiseError], count: int) -> None:
@@ -172,8 +226,28 @@ def _write_report(found: SuiteResult | CrosslingualResult, folder: Path, *, repl
         note(f"wrote {file}")
 
 
-def _documents(models: Sequence[str], results: Sequence[Any]) -> list[dict[str, Any]]:
-    return [{"model": model, **result.to_dict()} for model, result in zip(models, results, strict=True)]
+def _documents(results: Results) -> list[dict[str, Any]]:
+    """The results in JSON form; every model but the first also has its differences from the first."""
+    found = [{"model": model, **result.to_dict()} for model, result in results.items()]
+    for document, differences in zip(found[1:], _differences(results).values(), strict=True):
+        told = {name: one.to_dict() for name, one in differences.items()}
+        document["differences"] = {"from": found[0]["model"], "tasks": told}
+    return found
+
+
+def _differences(results: Results) -> dict[str, dict[str, Difference]]:
+    """The differences of each later model from the first, task by task."""
+    from likewise.evaluation.differences import compare_results
+    from likewise.evaluation.results import SuiteResult
+
+    (_, first), *others = results.items()
+    found: dict[str, dict[str, Difference]] = {}
+    for model, result in others:
+        found[model] = {}
+        if isinstance(first, SuiteResult) and isinstance(result, SuiteResult):
+            with suppress(EvaluationError):  # they share no task
+                found[model] = compare_results(result, first)
+    return found
 
 
 def _write_result(output: Path, documents: list[dict[str, Any]], *, replace: bool) -> None:
@@ -181,12 +255,18 @@ def _write_result(output: Path, documents: list[dict[str, Any]], *, replace: boo
     note(f"wrote {output}")
 
 
-def _show(models: Sequence[str], results: Sequence[Any], as_json: bool) -> None:
-    documents = _documents(models, results)
+def _show(results: Results, as_json: bool) -> None:
     if as_json:
+        documents = _documents(results)
         out.print_json(json.dumps(documents[0] if len(documents) == 1 else documents))
         return
-    for model, result in zip(models, results, strict=True):
-        if len(models) > 1:
+    for model, result in results.items():
+        if len(results) > 1:
             out.print(f"\n{model}", style="bold", markup=False)
         out.print(result.to_text(), markup=False)
+    first = next(iter(results))
+    for model, differences in _differences(results).items():
+        if differences:
+            out.print(f"\n{model} against {first}", style="bold", markup=False)
+        for name, one in differences.items():
+            out.print(f"{name}: {one}", markup=False)

@@ -30,6 +30,13 @@ DataDir = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output files that exist already.")]
 Model = Annotated[str, typer.Option("--model", help="Model folder, hub id or 'default'.")]
+Relations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--relation",
+        help="Relation: NAME:lo..hi, NAME:classes, NAME:a|b or NAME:low<high. Can be repeated.",
+    ),
+]
 TextA = Annotated[
     str | None, typer.Option("--text-a", help="Column of the first text. Detected by its name if left out.")
 ]

@@ -39,13 +39,7 @@ def train(
     data: Annotated[
         str | None, typer.Option("--data", help="File to train on instead of the recipe's data.")
     ] = None,
-    relation: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--relation",
-            help="Relation: NAME:lo..hi, NAME:classes, NAME:a|b or NAME:low<high. Can be repeated.",
-        ),
-    ] = None,
+    relation: options.Relations = None,
     text_a: options.TextA = None,
     text_b: options.TextB = None,
     override: Annotated[

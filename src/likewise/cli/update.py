@@ -67,9 +67,7 @@ def update(
     text_b: options.TextB = None,
     column: Annotated[
         str | None,
-        typer.Option(
-            "--column", help="Column of the labels or ratings in DATA. Defaults to the task name."
-        ),
+        typer.Option("--column", help="Column of the labels or ratings in DATA. Defaults to the task name."),
     ] = None,
     rehearse: Annotated[
         float,

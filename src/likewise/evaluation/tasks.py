@@ -31,7 +31,7 @@ class Task:
     in `column`. `subsets` are the parts that mean and wmean average over: those that are named (other rows
     are left out), True for all that the rows name, False for none. An empty `metric` leaves the choice to the
     protocol. `asks` is the name that a model uses for the relation, if it is another one. `texts` is 2 for
-    pairs and 1 for single texts that are classified.
+    pairs and 1 for single texts that are classified. `records` are its rows, if they are in memory already.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Task:
     column: str | None = None
     asks: str = ""
     texts: int = 2
+    records: tuple[Record, ...] | None = None
 
     @property
     def asked(self) -> str:
@@ -72,7 +73,9 @@ class Task:
 
 def load_task(task: Task, *, data_dir: Path | str | None = None) -> list[Record]:
     """The records of a task, without the rows of subsets that it does not name."""
-    if task.file is not None:
+    if task.records is not None:
+        records = list(task.records)
+    elif task.file is not None:
         wanted = [task.relation] if isinstance(task.relation, Relation) else None
         columns = {task.relation_name: task.column} if task.column else None
         records = load_records(
@@ -100,6 +103,8 @@ def task_files(task: Task, *, data_dir: Path | str | None = None) -> list[Path]:
     """The existing files that hold the rows of a task."""
     if task.file is not None:
         return [Path(task.file)]
+    if task.records is not None:
+        return []
     corpus = find_corpus(task.corpus)
     return split_files(corpus, corpus.find_split(task.split), data_dir)
 

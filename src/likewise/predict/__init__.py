@@ -11,7 +11,7 @@ load_classifier   the same for single texts; an encoder without a model.json com
 from __future__ import annotations
 
 from likewise.answering import Classes, Scores
-from likewise.predict.asking import Answerer, as_pairs
+from likewise.predict.asking import Answerer
 from likewise.predict.joint import JointPredictor
 from likewise.predict.labels import Classifier
 from likewise.predict.loading import load, load_classifier
@@ -24,7 +24,6 @@ __all__ = [
     "JointPredictor",
     "Predictor",
     "Scores",
-    "as_pairs",
     "load",
     "load_classifier",
     "raw_model",

@@ -9,16 +9,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from torch import nn
 
 from likewise.answering import Answering, Answers, Classes, Progress, Rows, Scores, Vectors, find_relation
-from likewise.arguments import listed_names, listed_texts, require_function, require_text
+from likewise.arguments import listed_names, require_function, require_text
 from likewise.encoders.inputs import check_texts
 from likewise.errors import UsageError
-from likewise.files import is_there
+from likewise.predict.given import given_pairs, given_texts
 from likewise.records import Relation
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ class Answerer(Answering):
     def score(
         self,
         pairs: Any,
+        b: Any = None,
         *,
         relation: str | Sequence[str] | None = None,
         source: str | None = None,
@@ -50,14 +50,15 @@ class Answerer(Answering):
     ) -> Scores:
         """Score pairs on every relation, or only on the named ones.
 
-        Pairs are a list of (a, b), a file, a frame or a dataset. A model of single texts takes those instead,
-        and `text_a` then names their column. `source` chooses `cosine`, `head` or another of its sources.
+        Pairs are a list of (a, b), two texts, two lists, a file, a frame or a dataset. A model of single
+        texts takes those instead, and `text_a` then names their column. `source` chooses `cosine`, `head` or
+        another of its sources.
         """
         for name, value in (("source", source), ("text_a", text_a), ("text_b", text_b)):
             require_text(value, name)
         require_function(progress, "progress")
         names = listed_names(relation, "relation") or [r.name for r in self.relations]
-        rows = self._rows(pairs, text_a, text_b)
+        rows = self._rows(pairs, b, text_a, text_b)
         return Scores(self._answer_all(rows, names, source, progress))
 
     def _answer_all(
@@ -65,36 +66,36 @@ class Answerer(Answering):
     ) -> list[Answers]:
         return [self.answer(rows, name, source=source, progress=progress) for name in names]
 
-    def _rows(self, source: Any, text_a: str | None, text_b: str | None) -> Rows:
-        """Turn the argument into checked rows of as many texts as this model reads."""
-        given = isinstance(source, list | tuple) and len(source) > 0
+    def _rows(self, source: Any, b: Any, text_a: str | None, text_b: str | None) -> Rows:
+        """Turn the arguments into checked rows of as many texts as this model reads."""
         if 2 in self.texts:
-            if given and all(isinstance(one, str) for one in source):
-                raise UsageError("this model reads pairs of texts. Pass (first, second) for each pair.")
-            pairs = as_pairs(source, text_a=text_a, text_b=text_b)
+            pairs = given_pairs(source, b, text_a=text_a, text_b=text_b)
             check_texts([text for pair in pairs for text in pair], name=place_in_pairs)
             return pairs
-        if given and any(isinstance(one, list | tuple) for one in source):
+        if b is not None:
             raise UsageError("this model reads single texts. Pass a list of texts, not of pairs.")
-        texts = as_texts(source, text=text_a)
+        texts = given_texts(source, text=text_a, files=True)
         check_texts(texts)
         return [(text,) for text in texts]
 
     def classify(
         self,
-        texts: str | Sequence[str],
+        texts: Any,
         *,
         task: str | None = None,
         labels: Labels | None = None,
+        text: str | None = None,
         progress: Progress | None = None,
     ) -> Classes:
         """Probabilities of a task's labels for single texts, or of any labels if the model reads labels.
 
+        Texts are a text, a list, a Series, an array, or a frame or dataset whose column `text` names.
         `labels` may give several label texts for each label: {"praise": ["praise", "a kind word"]}.
         """
         require_text(task, "task")
+        require_text(text, "text")
         asked = self.wanted(task, labels)
-        many = listed_texts(texts, "texts")
+        many = given_texts(texts, text=text)
         check_texts(many)
         found = self.answer([(text,) for text in many], asked, progress=progress)
         if found.probabilities is None:
@@ -122,10 +123,14 @@ class Answerer(Answering):
         what = f"with a number ({first.scale})" if 1 in self.texts else "pairs of texts"
         raise UsageError(f"this model answers {what} and does not classify single texts. Use score instead.")
 
-    def encode(self, texts: str | Sequence[str], *, progress: Progress | None = None) -> Vectors:
-        """The vectors of texts, N×d, or d for a single string; SentenceTransformer gives the same."""
+    def encode(self, texts: Any, *, text: str | None = None, progress: Progress | None = None) -> Vectors:
+        """The vectors of texts, N×d, or d for a single string; SentenceTransformer gives the same.
+
+        Texts are a text, a list, a Series, an array, or a frame or dataset whose column `text` names.
+        """
+        require_text(text, "text")
         embedding = self.embedding()
-        many = listed_texts(texts, "texts")
+        many = given_texts(texts, text=text)
         check_texts(many)
         vectors = embedding.encode(many, progress=progress)
         return vectors[0] if isinstance(texts, str) else vectors
@@ -138,7 +143,7 @@ class Answerer(Answering):
     def explain(
         self,
         a: Any,
-        b: None = None,
+        b: Any = None,
         *,
         relation: str | None = None,
         phrases: str | Phraser = "auto",
@@ -148,7 +153,7 @@ class Answerer(Answering):
     def explain(
         self,
         a: Any,
-        b: str | None = None,
+        b: Any = None,
         *,
         relation: str | None = None,
         phrases: str | Phraser = "auto",
@@ -169,7 +174,7 @@ class Answerer(Answering):
         if not callable(phrases):
             require_text(phrases, "phrases", optional=False)
         self.embedding().states("load another `model` with likewise.load")
-        rows = [(a, b)] if isinstance(b, str) else as_pairs(a, text_a=text_a, text_b=text_b)
+        rows = given_pairs(a, b, text_a=text_a, text_b=text_b)
         check_texts([text for pair in rows for text in pair], name=place_in_pairs)
         known: dict[str, Phraser] = self.__dict__.setdefault("_phrasers", {})
         if isinstance(phrases, str):
@@ -180,37 +185,6 @@ class Answerer(Answering):
         if isinstance(phrases, str) and found:
             known[phrases] = explainer.phraser  # loading a parser takes a second
         return found[0] if isinstance(b, str) else found
-
-
-def as_pairs(pairs: Any, *, text_a: str | None = None, text_b: str | None = None) -> list[tuple[str, str]]:
-    """Pairs of strings from a list of pairs, or from anything that `data.read` takes."""
-    plain = isinstance(pairs, list | tuple) and all(
-        isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(t, str) for t in pair)
-        for pair in pairs
-    )
-    if plain:
-        return [(str(a), str(b)) for a, b in pairs]
-    from likewise.data import read
-
-    source = str(pairs) if isinstance(pairs, Path) else pairs
-    return [(record.a, record.b) for record in read(source, relations=(), text_a=text_a, text_b=text_b)]
-
-
-def as_texts(texts: Any, *, text: str | None = None) -> list[str]:
-    """Single texts from a list, or from anything with a column of texts that `data.read` takes."""
-    texts = texts.tolist() if hasattr(texts, "tolist") else texts  # a pandas Series, an array
-    if isinstance(texts, str) and " " in texts.strip() and not _is_file(texts):
-        raise UsageError("a single text was passed instead of a list of texts or a file. Pass [text].")
-    if isinstance(texts, list | tuple) and all(isinstance(one, str) for one in texts):
-        return list(texts)
-    from likewise.data import read
-
-    source = str(texts) if isinstance(texts, Path) else texts
-    return [record.texts[0] for record in read(source, relations=(), text_a=text, pairs=False)]
-
-
-def _is_file(text: str) -> bool:
-    return is_there(text)
 
 
 def place_in_pairs(index: int) -> str:

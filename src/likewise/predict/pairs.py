@@ -180,7 +180,7 @@ class Predictor(Answerer):
 
     def cosines(self, pairs: Sequence[tuple[str, str]], *, progress: Progress | None = None) -> Numbers:
         """cos(u, v) of pairs, in −1..1."""
-        return self._embedding.cosines(self._rows(list(pairs), None, None), progress=progress)
+        return self._embedding.cosines(self._rows(list(pairs), None, None, None), progress=progress)
 
     def views(
         self, texts: Sequence[str], *, progress: Progress | None = None

@@ -1,0 +1,118 @@
+"""The texts and pairs that a caller passes in Python, in whatever form: lists, frames, arrays, generators.
+
+    one text a row    a text · a list · a Series or array of texts · a generator · a frame, dataset or file
+    two texts a row   pairs · two texts · two lists · an N×2 array · zip(a, b) · a frame, dataset or file
+
+A frame, a dataset, a list of dicts and a file have columns; `text`, `text_a` and `text_b` name those to read.
+What has no order (a set) or could be meant in two ways (a dict) is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import UsageError
+from likewise.files import is_there
+from likewise.wording import counted
+
+Pair = tuple[str, str]
+_TEXTS = "a text, a list of texts, a Series, an array, a frame with a column of texts, or a file"
+_PAIRS = "pairs of texts, two lists of the same length, a frame with two columns of texts, or a file"
+
+
+def given_texts(texts: Any, *, text: str | None = None, files: bool = False) -> list[str]:
+    """Single texts as a list. With `files`, a string is the name of a file, and otherwise it is a text."""
+    if isinstance(texts, str) and not files:
+        return [texts]
+    if isinstance(texts, str) and " " in texts.strip() and not is_there(texts):
+        raise UsageError("a single text was passed instead of a list of texts or a file. Pass [text].")
+    if _has_columns(texts) or isinstance(texts, str | Path):
+        return _column(texts, text)
+    rows = _listed(texts, _TEXTS)
+    if rows and all(isinstance(one, Mapping) for one in rows):
+        return _column(rows, text)
+    if text is not None:
+        raise UsageError(
+            f"text={text!r} names a column, but {type(texts).__name__} has none. Leave text out."
+        )
+    if any(isinstance(one, list | tuple) for one in rows):
+        raise UsageError("these are pairs, but this model reads single texts. Pass a list of texts.")
+    return rows
+
+
+def given_pairs(
+    pairs: Any, b: Any = None, *, text_a: str | None = None, text_b: str | None = None
+) -> list[Pair]:
+    """Pairs of texts as a list, from one argument or from two."""
+    if b is not None:
+        return _side_by_side(pairs, b)
+    if _has_columns(pairs) or isinstance(pairs, str | Path):
+        return _columns(pairs, text_a, text_b)
+    rows = [_as_pair(row) for row in _listed(pairs, _PAIRS)]
+    if all(_is_pair(row) for row in rows):
+        return rows
+    if any(isinstance(row, str) for row in rows):
+        raise UsageError(
+            "these are single texts, but this model reads pairs of texts. Pass (first, second) for each "
+            "pair, or the first and the second texts as two lists."
+        )
+    return _columns(rows, text_a, text_b)
+
+
+def _side_by_side(a: Any, b: Any) -> list[Pair]:
+    """Two texts, or two lists of texts of the same length."""
+    if isinstance(a, str) != isinstance(b, str):
+        raise UsageError("one argument is a text and the other one is not. Pass two texts, or two lists.")
+    first, second = given_texts(a), given_texts(b)
+    if len(first) != len(second):
+        raise UsageError(
+            f"there are {counted(len(first), 'first text')} and {counted(len(second), 'second text')}. "
+            "Pass as many of each."
+        )
+    return list(zip(first, second, strict=True))
+
+
+def _has_columns(given: object) -> bool:
+    """Whether this is a table: a frame, a dataset or its splits."""
+    if isinstance(given, Mapping):
+        return bool(given) and all(hasattr(part, "column_names") for part in given.values())
+    return hasattr(given, "columns") or hasattr(given, "column_names")
+
+
+def _listed(given: Any, expected: str) -> list[Any]:
+    """The rows of anything that can be gone through in a fixed order."""
+    shape = getattr(given, "shape", None)
+    wrong_shape = isinstance(shape, tuple) and len(shape) not in ((1, 2) if expected is _PAIRS else (1,))
+    without_order = isinstance(given, set | frozenset)
+    if isinstance(given, bytes | Mapping) or not isinstance(given, Iterable) or wrong_shape or without_order:
+        what = f"an array of shape {shape}" if wrong_shape else type(given).__name__
+        raise UsageError(f"{what} was passed, but {expected} is expected.")
+    return list(given.tolist() if hasattr(given, "tolist") else given)
+
+
+def _as_pair(row: Any) -> Any:
+    return tuple(row) if isinstance(row, list | tuple) and len(row) == 2 else row
+
+
+def _is_pair(row: object) -> bool:
+    return isinstance(row, tuple) and len(row) == 2 and all(isinstance(text, str) for text in row)
+
+
+def _column(source: Any, text: str | None) -> list[str]:
+    from likewise.data import read
+
+    rows = read(_named(source), relations=(), text_a=text, pairs=False)
+    return [record.texts[0] for record in rows]
+
+
+def _columns(source: Any, text_a: str | None, text_b: str | None) -> list[Pair]:
+    from likewise.data import read
+
+    rows = read(_named(source), relations=(), text_a=text_a, text_b=text_b)
+    return [(record.a, record.b) for record in rows]
+
+
+def _named(source: Any) -> Any:
+    return str(source) if isinstance(source, Path) else source
