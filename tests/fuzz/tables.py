@@ -263,7 +263,10 @@ def judge_csv_answers(read: Read, kept: Sequence[str], numbers: Sequence[str]) -
                     yield f"column {name} was {row[name]!r} and is {answer.get(name)!r}"
                     return
             for name in numbers:
-                cell = answer.get(f"predicted_{name}") if name in row else answer.get(name)
+                column = name
+                while column in row:
+                    column = f"predicted_{column}"
+                cell = answer.get(column)
                 if cell is None or not _is_number(cell):
                     yield f"the answer {name} is {cell!r}"
                     return
