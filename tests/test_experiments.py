@@ -562,7 +562,7 @@ def test_names_in_a_folder_count_and_its_place_does_not(tmp_path):
     from likewise.recipes.contents import digest_files, source_files
 
     def digest(folder):
-        return digest_files(source_files([str(folder)])[str(folder)], {})
+        return digest_files(source_files([str(folder)])[str(folder)], {}, name=str(folder))
 
     for place in ("one", "two"):
         (tmp_path / place).mkdir()
@@ -572,6 +572,13 @@ def test_names_in_a_folder_count_and_its_place_does_not(tmp_path):
     assert digest(tmp_path / "two") == before
     (tmp_path / "one" / "b.csv").rename(tmp_path / "one" / "b_test.csv")
     assert digest(tmp_path / "one") != before
+    (tmp_path / "one" / "b_test.csv").unlink()
+    alone = digest(tmp_path / "one")
+    (tmp_path / "one" / "part").mkdir()
+    (tmp_path / "one" / "a.csv").rename(tmp_path / "one" / "part" / "a.csv")
+    assert digest(tmp_path / "one") != alone
+    (tmp_path / "one" / "part").rename(tmp_path / "one" / ".part")
+    assert len({alone, digest(tmp_path / "one"), before}) == 3
 
 
 def test_experiment_measures_a_suite_over_a_folder(files, tmp_path, tiny_pairs):

@@ -27,6 +27,7 @@ from likewise.files import refuse_endless
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
 _LARGEST_JSON, _LARGEST_HEADER, _LARGEST_BATCH, _MOST_ROWS = 2**24, 2**24, 2**29, 2**22
 # Fields of the tables Message and RecordBatch of Arrow's format, and the kinds of messages.
+_END = b"\xff\xff\xff\xff\0\0\0\0"
 _KIND, _HEADER, _BODY, _PACKED = 1, 2, 3, 3
 _SCHEMA_MESSAGE, _BATCH_MESSAGE = 1, 3
 
@@ -63,8 +64,13 @@ def saved_table(folder: Path, *, split: str | None = None, name: str | None = No
 def _arrow_files(place: Path) -> list[Path]:
     """The files of rows that a saved dataset names, each of which must lie in its folder."""
     state, found = place / _STATE, []
-    for entry in _list(_read(state).get("_data_files"), state):
+    document = _read(state)
+    if document.get("_indices_data_files"):
+        raise _damaged(state, "it selects rows by a file of indices, which is not read")
+    for entry in _list(document.get("_data_files"), state):
         file = place / _plain_name(entry.get("filename") if isinstance(entry, dict) else None, state)
+        if file in found:
+            raise _damaged(state, f"it names {file.name} twice")
         if not file.is_file():
             refuse_endless(file)
             raise _damaged(file, "it is missing")
@@ -144,9 +150,9 @@ def _refuse_shared(schema: Any, name: str) -> None:
 def _message(stream: BinaryIO, kind: int) -> bytes:
     """The next message of a stream, with its body; empty at the end."""
     start = stream.read(8)
-    if len(start) < 8 or start[4:] == bytes(4):
-        if start[4:] == bytes(4) or not start:
-            return b""
+    if start == _END and not stream.read(1):
+        return b""
+    if len(start) < 8:
         raise ValueError("it was cut short")
     mark, size = struct.unpack("<iI", start)
     if mark != -1 or size > _LARGEST_HEADER:

@@ -74,7 +74,7 @@ def _content(recipe: Recipe, context: RunContext) -> dict[str, str]:
     """Hashes of the files that a recipe reads."""
     known: dict[Path, str] = {}
     files = recipe_files(recipe, context.data_dir)
-    return {name: digest_files(found, known) for name, found in files.items()}
+    return {name: digest_files(found, known, name=name) for name, found in files.items()}
 
 
 def _changed(own: Recipe, added: Added) -> Recipe:

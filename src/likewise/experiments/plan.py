@@ -159,7 +159,7 @@ class ExperimentPlan:
             if Path(name).is_file():
                 plain[name] = digest_files([Path(name)], self._digests)
             else:
-                beside[name] = digest_files(found, self._digests)
+                beside[name] = digest_files(found, self._digests, name=name)
         everything = {
             str(file): self._digests[file]
             for found in files.values()

@@ -64,19 +64,20 @@ def encoder_files(spec: EncoderSpec) -> list[Path]:
     return [] if place is None else _files_at(place)
 
 
-def digest_files(files: Iterable[Path], known: dict[Path, str]) -> str:
-    """One hash of several files in order: of their content, and of their names below the folder of all.
+def digest_files(files: Iterable[Path], known: dict[Path, str], *, name: str = "") -> str:
+    """One hash of the files behind a name, in order: of their content, and of their places in a folder.
 
-    In a folder the names decide which files are read. Where the folder lies does not matter. `known` holds
-    hashes that were computed before.
+    In a folder that is named, the names inside decide which files are read. Where it lies does not matter.
+    `known` holds hashes that were computed before.
     """
     files = list(files)
     for file in files:
         if file not in known:
             known[file] = content_digest(file)
-    if len(files) == 1:
+    folder = name if os.path.isdir(name) else ""
+    if len(files) == 1 and not folder:
         return known[files[0]]
-    folder = os.path.commonpath([os.path.abspath(file.parent) for file in files]) if files else ""
+    folder = folder or os.path.commonpath([os.path.abspath(file.parent) for file in files] or [os.sep])
     named = [[os.path.relpath(os.path.abspath(file), folder), known[file]] for file in files]
     return content_key(*named, length=16)
 

@@ -87,7 +87,7 @@ def _contents(jobs: Sequence[Job[Any]]) -> tuple[dict[str, str], set[str]]:
     names = [source for job in jobs for source in job.stage.sources()]
     known: dict[Path, str] = {}
     found = source_files(names, jobs[0].context.data_dir)
-    contents = {name: digest_files(files, known) for name, files in found.items()}
+    contents = {name: digest_files(files, known, name=name) for name, files in found.items()}
     return contents, {str(path.resolve()) for path in known}
 
 
