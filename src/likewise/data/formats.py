@@ -174,7 +174,7 @@ def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
     if not columns:
         found = "the file has no columns, but columns with texts are expected"
         raise FormatError([Problem(name, found, "write it again with columns")])
-    check_types(file.schema_arrow, name)
+    check_column_types(file.schema_arrow, name)
 
     def rows() -> Iterator[Row]:
         number = 0
@@ -235,7 +235,7 @@ def _rows_at_once(group: GroupMemory, name: str) -> int:
     return rows
 
 
-def check_types(schema: Any, name: str) -> None:
+def check_column_types(schema: Any, name: str) -> None:
     """Refuse columns of types whose memory is not bounded here, such as views and extensions of texts."""
     problems = []
     for field in schema:

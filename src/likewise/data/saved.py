@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from likewise.data.formats import batch_rows, bounded_parts, check_columns, check_types
+from likewise.data.formats import batch_rows, bounded_parts, check_column_types, check_columns
 from likewise.data.memory import choose_split
 from likewise.data.opened import note_file
 from likewise.data.rows import Fail, Row, Table
@@ -108,7 +108,7 @@ def _schema(stream: BinaryIO, file: Path) -> Any:
     import pyarrow
 
     schema = pyarrow.ipc.read_schema(pyarrow.py_buffer(_message(stream, _SCHEMA_MESSAGE)))
-    check_types(schema, file.name)
+    check_column_types(schema, file.name)
     _refuse_shared(schema, file.name)
     return schema
 
