@@ -86,3 +86,20 @@ def test_evaluate_tells_the_difference_of_two_models(here, rated, tiny_encoder, 
         data = ("--data", "mine.csv") if wrong else ()
         code, said = here("evaluate", tiny_encoder, *data, *wrong, *relation)
         assert code == 2, said
+
+
+def test_evaluate_refuses_at_once_what_it_cannot_do(here, rated, tiny_encoder, tmp_path):
+    (tmp_path / "texts.csv").write_text("text_a,text_b\na,b\nc,d\n", encoding="utf8")
+    suite = '[[task]]\nname = "s"\nfile = "mine.csv"\nrelation = "same?:0..4"\n'
+    (tmp_path / "s.toml").write_text(suite + 'text_a = "Left side"\ntext_b = "Right"\n', encoding="utf8")
+    evaluate = ("evaluate", tiny_encoder, "--device", "cpu")
+    for arguments, told in (
+        (("--data", "-", "--relation", "same?:0..4"), "can be read only once. Save it to a file"),
+        (("--data", "texts.csv"), "no column holds ratings or labels"),
+        (("--suite", "s.toml", "--output", "s.toml", "--overwrite"), "is an input"),
+        (("--suite", "s.toml", "--report", "out"), "--report works only with --suite crosslingual"),
+    ):
+        code, said = here(*evaluate, *arguments)
+        assert code in (1, 2), said
+        assert told in " ".join(said.split())
+    assert not (tmp_path / "runs").exists()

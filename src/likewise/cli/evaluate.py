@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     Results = dict[str, SuiteResult | CrosslingualResult]
 
 
+_NO_REPORT = "--report works only with --suite crosslingual. Use --output to write any result as JSON."
+
+
 def evaluate(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL…", help="Model folders, hub ids or 'default'.")
@@ -102,7 +105,10 @@ def evaluate(
 
     chosen = _chosen(suite, data, relation, text_a, text_b, data_dir)
     Protocol(metric=metric or "spearman", aggregation=aggregation, source=source or "answer")  # type: ignore[arg-type]
-    _check_outputs(output, report, models, [*_files(chosen, data_dir), *([data] if data else [])], overwrite)
+    if report is not None and not isinstance(chosen, str):
+        raise UsageError(_NO_REPORT)
+    read = [name for name in (suite, data) if name is not None]
+    _check_outputs(output, report, models, [*_files(chosen, data_dir), *read], overwrite)
     results: dict[str, SuiteResult | CrosslingualResult] = {}
     failed: dict[str, LikewiseError] = {}
     options_of_all: dict[str, Any] = {
@@ -219,9 +225,7 @@ def _write_report(found: SuiteResult | CrosslingualResult, folder: Path, *, repl
     from likewise.evaluation.crosslingual import CrosslingualResult, write_report
 
     if not isinstance(found, CrosslingualResult):
-        raise UsageError(
-            "--report works only with --suite crosslingual. Use --output to write any result as JSON."
-        )
+        raise UsageError(_NO_REPORT)
     for file in write_report(found, folder, replace=replace):
         note(f"wrote {file}")
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from likewise.data import load_records
 from likewise.data.own import OwnTable, open_own_table
+from likewise.errors import DataError, Problem, UsageError
 from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
 from likewise.files import is_there
 from likewise.records import Record, Relation
+from likewise.wording import listed
 
 
 def table_suite(
@@ -27,6 +29,8 @@ def table_suite(
     `relations` declare the columns to measure, such as `similarity:0..5`; without any, they are guessed.
     """
     named = os.fspath(source) if isinstance(source, str | os.PathLike) else None
+    if named == "-":
+        raise UsageError("standard input can be read only once. Save it to a file, and name that file.")
     table = open_own_table(
         source if named is None else named,
         name=named or "table",
@@ -35,6 +39,9 @@ def table_suite(
         text_b=text_b,
         data_dir=data_dir,
     )
+    if not table.relations:
+        found = f"no column holds ratings or labels. The columns are {listed(table.columns)}"
+        raise DataError([Problem(table.name, found, "name a column with --relation NAME:lo..hi")])
     records = load_records(
         table.source,
         relations=table.relations,
