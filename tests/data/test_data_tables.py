@@ -338,6 +338,15 @@ def test_tables_hub_id_goes_through_datasets(monkeypatch):
     assert asked == [("someone/pairs", None)]
 
 
+def test_tables_hub_rows_leave_out_pictures_which_would_be_opened(tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    rows = {"a": ["x"], "b": ["y"], "look": [str(tmp_path / "absent.png")]}
+    features = {**dict.fromkeys("ab", datasets.Value("string")), "look": datasets.Image(decode=True)}
+    data = datasets.Dataset.from_dict(rows, features=datasets.Features(features))
+    monkeypatch.setattr(datasets, "load_dataset", lambda name, config: datasets.DatasetDict({"test": data}))
+    assert [row.fields for row in open_table("someone/pairs")] == [{"a": "x", "b": "y"}]
+
+
 def test_tables_hub_id_that_cannot_be_loaded_says_both_readings(monkeypatch):
     datasets = pytest.importorskip("datasets")
 

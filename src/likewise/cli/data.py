@@ -68,14 +68,8 @@ def check_source(
             help="Relation: NAME:lo..hi, NAME:classes, NAME:a|b or NAME:low<high. Can be repeated.",
         ),
     ] = None,
-    text_a: Annotated[
-        str | None,
-        typer.Option("--text-a", help="Column of the first text. Detected by its name if left out."),
-    ] = None,
-    text_b: Annotated[
-        str | None,
-        typer.Option("--text-b", help="Column of the second text. Detected by its name if left out."),
-    ] = None,
+    text_a: options.TextA = None,
+    text_b: options.TextB = None,
     max_chars: Annotated[
         int, typer.Option("--max-chars", min=1, help="Maximum number of characters in a text.")
     ] = MAX_CHARS,
@@ -123,14 +117,8 @@ def split_source(
     seed: Annotated[
         int, typer.Option("--seed", min=0, help="Random seed. Another seed gives another split.")
     ] = 1,
-    text_a: Annotated[
-        str | None,
-        typer.Option("--text-a", help="Column of the first text. Detected by its name if left out."),
-    ] = None,
-    text_b: Annotated[
-        str | None,
-        typer.Option("--text-b", help="Column of the second text. Detected by its name if left out."),
-    ] = None,
+    text_a: options.TextA = None,
+    text_b: options.TextB = None,
     overwrite: options.Overwrite = False,
     safe_csv: options.SafeCsv = False,
     as_json: options.Json = False,
