@@ -37,6 +37,8 @@ Rows = Sequence[tuple[str, ...]]
 # Told how many texts or rows were done since the last call.
 Progress = Callable[[int], None]
 
+# The answer of `classify` for a text that no label fits well enough.
+NONE_OF_THESE = "none of these"
 COSINE, HEAD, MEAN, MATCHER, ANSWER = "cosine", "head", "mean", "matcher", "answer"
 
 
@@ -230,10 +232,14 @@ class Scores(Mapping[str, "Numbers | list[str]"]):
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """Labels for texts: probabilities N×C, in the order of the labels."""
+    """Labels for texts: probabilities N×C, in the order of the labels.
+
+    A text whose labels all stay below the probability `none_below` is none of these.
+    """
 
     labels: tuple[str, ...]
     probabilities: Probabilities
+    none_below: float | None = None
 
     def __len__(self) -> int:
         return len(self.probabilities)
@@ -244,8 +250,14 @@ class Classes:
 
     @property
     def best(self) -> list[str]:
-        """The most probable label of each text."""
-        return [self.labels[int(place)] for place in self.probabilities.argmax(axis=1)]
+        """The most probable label of each text, or "none of these"."""
+        best = [self.labels[int(place)] for place in self.probabilities.argmax(axis=1)]
+        if self.none_below is None:
+            return best
+        highest = self.probabilities.max(axis=1)
+        return [
+            NONE_OF_THESE if p < self.none_below else label for p, label in zip(highest, best, strict=True)
+        ]
 
 
 def label_answers(relation: Relation, source: str, probabilities: Probabilities) -> Answers:

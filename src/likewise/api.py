@@ -28,7 +28,7 @@ from likewise.files import is_there, remembering_inputs
 from likewise.folders import is_raw
 from likewise.kinds.context import RunContext
 from likewise.predict import Answerer, Scores, load, load_classifier
-from likewise.recipes.own import recipe_for_table, with_own_table
+from likewise.recipes.own import LabelTexts, recipe_for_table, with_label_texts, with_own_table
 from likewise.recipes.reading import Overrides, named_document, parse_override, recipe_from
 from likewise.recipes.run import RunReport, dry_run, run_recipe
 from likewise.recipes.update import Mode, UpdateReport, update_model
@@ -240,6 +240,10 @@ def train(
     relations: str | Sequence[str] = (),
     text_a: str | None = None,
     text_b: str | None = None,
+    text: str | None = None,
+    label: str | Sequence[str] = (),
+    labels: LabelTexts | None = None,
+    templates: str | Sequence[str] = (),
     overrides: Overrides = (),
     seed: int | None = None,
     device: str | None = None,
@@ -251,13 +255,16 @@ def train(
     tell: Callable[[str], None] = lambda line: None,
     emit: Callable[[FitEvent], None] = lambda event: None,
 ) -> Answerer:
-    """Train by a recipe (a file or a shipped name) or on a table of rated pairs (file, frame, dataset or
-    list).
+    """Train by a recipe (a file or a shipped name) or on a table (file, frame, dataset or list) of rated
+    pairs or of labelled texts.
 
     The result is a loaded model, as from `likewise.load`. Without `output` the model stays in memory.
-    `relations` declare what a table rates, one or several: "similarity:0..5", "verdict:classes". `overrides`
-    are recipe paths: {"stage.0.learning_rate": 3e-5}. `encoder` replaces the recipe's encoder: it is a name
-    or, for stages over a frozen encoder, any function texts → N×d.
+    `relations` declare what a table of pairs rates, one or several: "similarity:0..5", "verdict:classes". In
+    a table of single texts, `text` names the column of the text and `label` the columns of labels. `labels`
+    says labels in words: {"acq": "mergers and acquisitions"}. `templates` are sentences around them, such as
+    "This text is about {}.". `overrides` are recipe paths: {"stage.0.learning_rate": 3e-5}. `encoder`
+    replaces the recipe's encoder: it is a name or, for stages over a frozen encoder, any function texts →
+    N×d.
     """
     _check_output(output)
     for name, flag in (("resume", resume), ("overwrite", overwrite)):
@@ -269,6 +276,10 @@ def train(
         relations=relations,
         text_a=text_a,
         text_b=text_b,
+        text=text,
+        label=label,
+        labels=labels,
+        templates=templates,
         overrides=overrides,
         seed=seed,
         device=device,
@@ -357,6 +368,10 @@ def make_recipe(
     relations: str | Sequence[str] = (),
     text_a: str | None = None,
     text_b: str | None = None,
+    text: str | None = None,
+    label: str | Sequence[str] = (),
+    labels: LabelTexts | None = None,
+    templates: str | Sequence[str] = (),
     overrides: Overrides = (),
     seed: int | None = None,
     data_dir: str | os.PathLike[str] | None = None,
@@ -365,6 +380,7 @@ def make_recipe(
     """The recipe that `train` would run, and the tables in memory that its entries name."""
     tables: dict[str, object] = {}
     changes = _changes(overrides)
+    single = _single_texts(text, label, labels, templates, pairs=bool(text_a or text_b))
     if seed is not None:
         require_seed(seed)
         changes["seed"] = seed
@@ -377,21 +393,23 @@ def make_recipe(
         return open_own_table(
             tables.get(name, name),
             name=name,
-            declared=declared,
-            text_a=text_a,
+            declared=[*declared, *(f"{column}:classes" for column in listed_names(label, "label"))],
+            text_a=text or text_a,
             text_b=text_b,
             data_dir=None if data_dir is None else Path(data_dir),
+            pairs=False if single else None,
         )
 
     if isinstance(source, str | os.PathLike) and is_recipe(os.fspath(source)):
         document, where = named_document(os.fspath(source))
         if data is not None:
             document = with_own_table(document, where, own(data), changes=changes, tell=tell)
-        elif declared or text_a or text_b:
+        elif declared or text_a or text_b or text or label:
             raise UsageError(
-                "--relation, --text-a and --text-b describe your own table (--data FILE). For a "
-                "recipe's data, set them in its data entries."
+                "--relation, --label and the options that name text columns describe your own table (--data "
+                "FILE). For a recipe's data, set them in its data entries."
             )
+        document = with_label_texts(document, labels, templates)
         return recipe_from(document, where, overrides=changes, encoder=encoder), tables
     if data is not None:
         raise UsageError(
@@ -399,8 +417,22 @@ def make_recipe(
             "already. Leave --data out."
         )
     table = own(os.fspath(source) if isinstance(source, str | os.PathLike) else source)
-    document = recipe_for_table(table)
+    document = with_label_texts(recipe_for_table(table), labels, templates)
     return recipe_from(document, f"recipe for {table.name}", overrides=changes, encoder=encoder), tables
+
+
+def _single_texts(text: object, label: object, labels: object, templates: object, *, pairs: bool) -> bool:
+    """Whether the arguments describe a table of single texts; raises an error for those that do not fit."""
+    require_text(text, "text")
+    require_mapping(labels, "labels")
+    columns = listed_names(label, "label")
+    listed_names(templates, "templates")
+    if pairs and (text or columns):
+        raise UsageError(
+            "--text and --label describe a table of single texts, --text-a and --text-b one of pairs. Leave "
+            "out one or the other. The labels of pairs are declared with --relation NAME:classes."
+        )
+    return bool(text or columns)
 
 
 def _changes(overrides: Overrides) -> dict[str, Any]:
@@ -449,15 +481,16 @@ def update(
     *,
     task: str,
     data: str | os.PathLike[str] | None = None,
-    mode: Mode = "hot",
+    mode: Mode | None = None,
     labels: Mapping[str, Sequence[str]] | None = None,
+    add_labels: LabelTexts | None = None,
     describe: str | None = None,
     scale: str | None = None,
     text: str | None = None,
     text_a: str | None = None,
     text_b: str | None = None,
     column: str | None = None,
-    rehearse: float = 0.0,
+    rehearse: float | None = None,
     overrides: Mapping[str, Any] | None = None,
     device: str | None = None,
     precision: str = "fp32",
@@ -467,29 +500,42 @@ def update(
     tell: Callable[[str], None] = lambda line: None,
     emit: Callable[[FitEvent], None] = lambda event: None,
 ) -> UpdateReport:
-    """Add a task to a model with label texts, or a relation to a model whose head reads descriptions.
+    """Add a task or labels to a model with label texts, or a relation to a model whose head reads
+    descriptions.
 
-    A task has labelled texts in `data`. It may give its `labels` (name → label texts) and the column of the
-    `text`. A relation is given by `describe`, its question in words, and by its `scale` ("0..4"). It may have
-    rated pairs in `data`, in the columns `text_a` and `text_b`.
+    `add_labels` adds labels to a task that the model has: {"gift card": "a question about gift cards"}. With
+    `data`, the model is trained on the texts in it and on the old ones.
+
+    A new task has labelled texts in `data`. It may give its `labels` (name → label texts) and the column of
+    the `text`. A relation is given by `describe`, its question in words, and by its `scale` ("0..4"). It may
+    have rated pairs in `data`, in the columns `text_a` and `text_b`.
 
     `mode` is zero (no training), hot (train on the data and a share `rehearse` of the old rows) or cold
-    (train on everything from the beginning). `overrides` are keys of the last stage: {"epochs": 3, "freeze":
-    ["encoder"]}. `resume` continues an interrupted update.
+    (train on everything from the beginning). It is hot by default, and zero for labels without data.
+    `overrides` are keys of the last stage: {"epochs": 3, "freeze": ["encoder"]}. `resume` continues an
+    interrupted update.
     """
     _check_places(model, device, precision, data_dir)
     for name, place in (("model", model), ("output", output)):
         require_path(place, name)
     _check_output(output)
     require_path(data, "data", optional=True)
-    for name, needed in (("task", task), ("mode", mode)):
-        require_text(needed, name, optional=False)
+    require_text(task, "task", optional=False)
+    require_text(mode, "mode")
+    require_mapping(add_labels, "add_labels")
+    if mode is None:
+        mode = "zero" if add_labels and data is None else "hot"
     said = {"describe": describe, "scale": scale, "text": text, "text_a": text_a, "text_b": text_b}
     for name, value in {**said, "column": column}.items():
         require_text(value, name)
     require_mapping(labels, "labels")
     require_mapping(overrides, "overrides")
-    require_number(rehearse, "rehearse", low=0, high=1)
+    require_number(rehearse, "rehearse", low=0, high=1, optional=True)
+    added = None
+    if add_labels:
+        added = {
+            label: listed_names(words, f"the label texts of {label!r}") for label, words in add_labels.items()
+        }
     for flag, given in (("overwrite", overwrite), ("resume", resume)):
         require_flag(given, flag)
     context = RunContext(
@@ -503,7 +549,7 @@ def update(
     with remembering_inputs():
         return update_model(
             os.fspath(model),
-            Addition(task, source, text, text_a, text_b, column, labels, describe, scale),
+            Addition(task, source, text, text_a, text_b, column, labels, describe, scale, added),
             Path(output),
             mode=mode,
             context=context,

@@ -30,6 +30,16 @@ DataDir = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output files that exist already.")]
 Model = Annotated[str, typer.Option("--model", help="Model folder, hub id or 'default'.")]
+Text = Annotated[
+    str | None, typer.Option("--text", help="Column of the text. Detected by its name if left out.")
+]
+Templates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--template",
+        help="Sentence around a label's words, such as 'This text is about {}.' Can be repeated.",
+    ),
+]
 Relations = Annotated[
     list[str] | None,
     typer.Option(

@@ -12,6 +12,7 @@ import typer
 
 from likewise import ranks
 from likewise.cli import options
+from likewise.cli.classify import read_labels
 from likewise.cli.console import TrainingView, counting, err, note, out, quiet_libraries
 from likewise.errors import DataError, Interrupted
 
@@ -27,7 +28,10 @@ def train(
         str,
         typer.Argument(
             metavar="RECIPE | FILE",
-            help="A recipe file (.toml), the name of a shipped recipe, or a table of rated pairs.",
+            help=(
+                "A recipe file (.toml), the name of a shipped recipe, or a table of rated pairs or labelled "
+                "texts."
+            ),
         ),
     ],
     output: Annotated[
@@ -42,6 +46,18 @@ def train(
     relation: options.Relations = None,
     text_a: options.TextA = None,
     text_b: options.TextB = None,
+    text: Annotated[
+        str | None, typer.Option("--text", help="Column of the text in a table of single texts.")
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", help="Column of labels in a table of single texts. Can be repeated."),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option("--labels", help="Labels in words: 'NAME = WORDS, NAME = WORDS | OTHER WORDS'."),
+    ] = None,
+    template: options.Templates = None,
     override: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,6 +94,8 @@ def train(
 
     Example: likewise train pairs.csv --output my-model
 
+    Example: likewise train tickets.csv --text ticket --label intent --output my-intents
+
     Example: likewise train similarity --data-dir corpora --set stage.0.epochs=2
     """
     quiet_libraries()
@@ -94,6 +112,10 @@ def train(
             relations=relation or (),
             text_a=text_a,
             text_b=text_b,
+            text=text,
+            label=label or (),
+            labels=None if labels is None else read_labels(labels, fewest=1),
+            templates=template or (),
             overrides=override or (),
             seed=seed,
             device=device,

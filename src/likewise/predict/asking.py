@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from torch import nn
 
 from likewise.answering import Answering, Answers, Classes, Progress, Rows, Scores, Vectors, find_relation
-from likewise.arguments import listed_names, require_function, require_text
+from likewise.arguments import listed_names, require_function, require_number, require_text
 from likewise.encoders.inputs import check_texts
 from likewise.errors import UsageError
 from likewise.predict.given import given_pairs, given_texts
@@ -84,6 +85,8 @@ class Answerer(Answering):
         *,
         task: str | None = None,
         labels: Labels | None = None,
+        templates: str | Sequence[str] | None = None,
+        none_below: float | None = None,
         text: str | None = None,
         progress: Progress | None = None,
     ) -> Classes:
@@ -91,18 +94,28 @@ class Answerer(Answering):
 
         Texts are a text, a list, a Series, an array, or a frame or dataset whose column `text` names.
         `labels` may give several label texts for each label: {"praise": ["praise", "a kind word"]}.
+        `templates` are sentences around them. A text whose labels all stay below the probability
+        `none_below` is "none of these".
         """
         require_text(task, "task")
         require_text(text, "text")
+        require_number(none_below, "none_below", low=0, high=1, optional=True)
         asked = self.wanted(task, labels)
         many = given_texts(texts, text=text)
         check_texts(many)
-        found = self.answer([(text,) for text in many], asked, progress=progress)
+        with self.saying(listed_names(templates, "templates")):
+            found = self.answer([(text,) for text in many], asked, progress=progress)
         if found.probabilities is None:
             raise UsageError(
                 f"this model answers {asked.name} by a number on the scale {asked.scale}. Use score instead."
             )
-        return Classes(asked.labels, found.probabilities)
+        return Classes(asked.labels, found.probabilities, none_below)
+
+    def saying(self, templates: Sequence[str]) -> AbstractContextManager[None]:
+        """Put label texts into other templates for a while; only models that read labels can."""
+        if templates:
+            raise UsageError("this model reads no label texts, so templates have no effect. Leave them out.")
+        return nullcontext()
 
     def wanted(self, task: str | None, labels: Labels | None) -> Relation:
         """The task to answer for single texts: the named one, or the only one."""

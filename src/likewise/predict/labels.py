@@ -8,32 +8,52 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import save_file
 
 from likewise.answering import MATCHER, Answers, Limits, Probabilities, Progress, Rows, label_answers
 from likewise.encoders.manifest import DOCUMENT
 from likewise.encoders.resolve import local_folder
-from likewise.encoders.rules import Rules, among, check_keys, map_of, number, or_null, size
+from likewise.encoders.rules import (
+    Rules,
+    above_zero,
+    among,
+    check_keys,
+    list_of,
+    map_of,
+    number,
+    or_null,
+    size,
+    word,
+)
 from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding, encode_texts
 from likewise.encoders.weights import check_names, read_header, read_tensors
 from likewise.errors import UsageError
 from likewise.folders import read_relation, reading
 from likewise.matchers import MATCHERS
-from likewise.methods.label_embedding import ONE_HOT, LabelModel, label_vectors, matching_shapes, shorten
+from likewise.methods.label_embedding import (
+    ONE_HOT,
+    LabelModel,
+    fit_temperature,
+    label_vectors,
+    matching_shapes,
+    shorten,
+)
 from likewise.methods.label_texts import find_label_faults
 from likewise.predict.asking import Answerer, Labels
 from likewise.predict.embedding import EncoderEmbedding
 from likewise.predict.families import Family, Running
 from likewise.predict.pairs import encoder_card_line
 from likewise.records import Relation
-from likewise.schema.labels import new_task
+from likewise.schema.labels import DEFAULT_TEMPLATES, MOST_TEMPLATES, new_task, template_fault
 from likewise.store.card import CardParts, relations_table, text_example
 from likewise.store.encoder import encoder_to_dict, plain, save_encoder
 
@@ -43,6 +63,8 @@ _OPTIONS: Rules = {
     "loss": among("softmax", "bce", "positive"),
     **dict.fromkeys(("hidden", "max_words"), or_null(size)),
     "weights": or_null(map_of(number)),
+    "templates": list_of(word, most=MOST_TEMPLATES),
+    "temperatures": map_of(above_zero),
 }
 
 
@@ -126,19 +148,52 @@ class Classifier(Answerer):
         return label_answers(task, MATCHER, self.probabilities(task, x))
 
     @torch.inference_mode()
-    def probabilities(self, task: Relation, x: torch.Tensor) -> Probabilities:
-        """The probabilities N×C of a task's labels for the vectors of texts."""
+    def _scores(self, task: Relation, x: torch.Tensor) -> torch.Tensor:
         device = self.model.encoder.device
         y = self._label_vectors(task).to(device) if self.model.reads_labels else None
-        scores = self.model.scores(task.name, x.to(device), y)
-        found: Probabilities = self.model.probabilities(scores).double().cpu().numpy()
+        return self.model.scores(task.name, x.to(device), y)
+
+    @torch.inference_mode()
+    def probabilities(self, task: Relation, x: torch.Tensor) -> Probabilities:
+        """The probabilities N×C of a task's labels for the vectors of texts."""
+        scores = self._scores(task, x)
+        found: Probabilities = self.model.probabilities(scores, task.name).double().cpu().numpy()
+        return found
+
+    def scores(self, task: Relation, texts: Sequence[str]) -> NDArray[np.float64]:
+        """The scores N×C of texts for the labels of a task, before any temperature."""
+        x = torch.from_numpy(self._embedding.recall(list(texts)))
+        return self._scores(task, x).double().cpu().numpy()
+
+    def calibrate(self, task: Relation, texts: Sequence[str], labels: Sequence[str]) -> float:
+        """Fit the temperature of a task to labelled texts that were not trained on; returns it."""
+        gold = np.array([task.labels.index(label) for label in labels])
+        found = fit_temperature(self.scores(task, texts), gold)
+        self.model.temperatures[task.name] = found
         return found
 
     def _label_vectors(self, task: Relation) -> torch.Tensor:
-        ways = [(way, number) for number, ways in enumerate(task.label_texts) for way in ways]
+        ways = self.model.ways(task)
         encoder = self.model.label_encoder or self.model.encoder
         vectors = encode_texts(encoder, [way for way, _ in ways], precision=self._precision)
         return label_vectors(torch.from_numpy(vectors), torch.tensor([number for _, number in ways]))
+
+    @contextmanager
+    def saying(self, templates: Sequence[str]) -> Iterator[None]:
+        """Put label texts into other templates for a while."""
+        if templates and not self.model.reads_labels:
+            raise UsageError(
+                "this model has a fixed layer per task and reads no label texts, so templates have no "
+                "effect. Leave them out."
+            )
+        if fault := template_fault(templates):
+            raise UsageError(f"{fault}.")
+        before = self.model.templates
+        self.model.templates = tuple(templates) or before
+        try:
+            yield
+        finally:
+            self.model.templates = before
 
     def check_classifies(self) -> None:
         """Nothing to check: a label model classifies single texts."""
@@ -199,7 +254,8 @@ class LabelsFamily(Family[LabelModel]):
     ) -> LabelModel:
         """Load a folder's model, or a raw encoder, which compares texts with labels by the cosine."""
         if document is None:
-            return LabelModel(load_encoder(name, device=running.device), (), matcher="cosine").eval()
+            encoder = load_encoder(name, device=running.device)
+            return LabelModel(encoder, (), matcher="cosine", templates=DEFAULT_TEMPLATES).eval()
         path = local_folder(name) / DOCUMENT
         check_keys(document.get("labels"), _OPTIONS, path, inside="labels")
         tasks = [read_relation(entry, path) for entry in document.get("relations", [])]
@@ -226,11 +282,13 @@ class LabelsFamily(Family[LabelModel]):
         return CardParts("text-classification", use, encoder_card_line(document), row="text")
 
     def extend(self, model: LabelModel, relation: Relation, tell: Callable[[str], None]) -> None:
-        """Add a task by its labels to a model that can read them; no parameter changes."""
+        """Add a task, or labels to a task, of a model that can read them; no parameter changes."""
         if not model.reads_labels:
             raise UsageError(
                 "the model has a fixed layer per task and cannot read labels. Train one with a matcher."
             )
         remedy = "use other words (--labels 'NAME = WORDS'), or train all tasks again (--mode cold)"
         check_labels(model, relation, place=f"task {relation.name}", tell=tell, remedy=remedy)
-        model.set_tasks([*model.tasks, relation], model.weights)
+        others = [task for task in model.tasks if task.name != relation.name]
+        kept = [relation if task.name == relation.name else task for task in model.tasks]
+        model.set_tasks(kept if len(others) < len(kept) else [*kept, relation], model.weights)
