@@ -154,6 +154,7 @@ def main() -> None:
     parser.add_argument("--encoder", default="default")
     parser.add_argument("--set", action="append", default=[], dest="overrides")
     parser.add_argument("--dev", type=int, metavar="N", help="measure on N training rows instead of test")
+    parser.add_argument("--scores", type=Path, help="file for the scores of the last draw")
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
     if args.command == "join":
@@ -289,6 +290,15 @@ def train_once(
     )
     after = model.classify(texts)
     line["ece fitted"] = calibration_error(after.probabilities, after.labels, test)
+    if args.scores:
+        [relation] = model.relations
+        names = list(relation.labels)
+        both = {"test": test, "fitting": fitting}
+        np.savez(
+            args.scores,
+            **{f"{part}_scores": model.scores(relation, [t for t, _ in rows]) for part, rows in both.items()},
+            **{f"{part}_gold": [names.index(label) for _, label in rows] for part, rows in both.items()},
+        )
     return [*lines, line]
 
 

@@ -22,6 +22,7 @@ from likewise.answering import MATCHER, Answers, Limits, Probabilities, Progress
 from likewise.encoders.manifest import DOCUMENT
 from likewise.encoders.resolve import local_folder
 from likewise.encoders.rules import (
+    Nested,
     Rules,
     above_zero,
     among,
@@ -36,13 +37,14 @@ from likewise.encoders.rules import (
 from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding, encode_texts
 from likewise.encoders.weights import check_names, read_header, read_tensors
-from likewise.errors import UsageError
+from likewise.errors import ModelError, UsageError
 from likewise.folders import read_relation, reading
 from likewise.matchers import MATCHERS
 from likewise.methods.label_embedding import (
     ONE_HOT,
+    Calibration,
     LabelModel,
-    fit_temperature,
+    fit_calibration,
     label_vectors,
     matching_shapes,
     shorten,
@@ -53,18 +55,24 @@ from likewise.predict.embedding import EncoderEmbedding
 from likewise.predict.families import Family, Running
 from likewise.predict.pairs import encoder_card_line
 from likewise.records import Relation
-from likewise.schema.labels import DEFAULT_TEMPLATES, MOST_TEMPLATES, new_task, template_fault
+from likewise.schema.labels import (
+    DEFAULT_TEMPLATES,
+    MOST_TEMPLATES,
+    new_task,
+    template_fault,
+)
 from likewise.store.card import CardParts, relations_table, text_example
 from likewise.store.encoder import encoder_to_dict, plain, save_encoder
 
 _log = logging.getLogger("likewise")
+_CALIBRATION: Rules = {"temperature": above_zero, "offsets": list_of(number)}
 _OPTIONS: Rules = {
     "matcher": among(*MATCHERS, ONE_HOT),
     "loss": among("softmax", "bce", "positive"),
     **dict.fromkeys(("hidden", "max_words"), or_null(size)),
     "weights": or_null(map_of(number)),
     "templates": list_of(word, most=MOST_TEMPLATES),
-    "temperatures": map_of(above_zero),
+    "calibrations": map_of(Nested(_CALIBRATION)),
 }
 
 
@@ -165,11 +173,16 @@ class Classifier(Answerer):
         x = torch.from_numpy(self._embedding.recall(list(texts)))
         return self._scores(task, x).double().cpu().numpy()
 
-    def calibrate(self, task: Relation, texts: Sequence[str], labels: Sequence[str]) -> float:
-        """Fit the temperature of a task to labelled texts that were not trained on; returns it."""
+    def calibrate(self, task: Relation, texts: Sequence[str], labels: Sequence[str]) -> Calibration:
+        """Fit the probabilities of a task to labelled texts that were not trained on, and keep the fit."""
+        if self.model.loss != "softmax":
+            raise UsageError(
+                f"this model decides on each label by itself (loss {self.model.loss}), so its probabilities "
+                "cannot be calibrated together."
+            )
         gold = np.array([task.labels.index(label) for label in labels])
-        found = fit_temperature(self.scores(task, texts), gold)
-        self.model.temperatures[task.name] = found
+        found = fit_calibration(self.scores(task, texts), gold)
+        self.model.calibrations[task.name] = found
         return found
 
     def _label_vectors(self, task: Relation) -> torch.Tensor:
@@ -214,6 +227,22 @@ class Classifier(Answerer):
             check_labels(self.model, made, place="labels", tell=_log.warning)
             self._readable.add(made)
         return made
+
+
+def _read_options(options: Mapping[str, Any], tasks: Sequence[Relation], path: Path) -> dict[str, Any]:
+    """The options of a saved model, with its calibrations as objects."""
+    made = dict(options)
+    counts = {task.name: len(task.labels) for task in tasks}
+    calibrations = {}
+    for name, table in made.pop("calibrations", {}).items():
+        check_keys(table, _CALIBRATION, path, inside=f"labels.calibrations.{name[:100]}")
+        if set(table) != set(_CALIBRATION) or counts.get(name) != len(table["offsets"]):
+            raise ModelError(
+                f"{path}: the calibration of {name[:100]!r} does not fit the task's labels. Calibrate the "
+                "model again."
+            )
+        calibrations[name] = Calibration(float(table["temperature"]), tuple(map(float, table["offsets"])))
+    return {**made, "calibrations": calibrations}
 
 
 def check_labels(
@@ -267,7 +296,7 @@ class LabelsFamily(Family[LabelModel]):
             # Before memory is taken for them.
             needed = matching_shapes(encoder, tasks, matcher=options["matcher"], hidden=options.get("hidden"))
             check_names(needed, read_header(file), file)
-            model = LabelModel(encoder, tasks, label_encoder=labels, **options)
+            model = LabelModel(encoder, tasks, label_encoder=labels, **_read_options(options, tasks, path))
         model.load_matching(read_tensors(file, device=str(model.encoder.device)))
         return model.eval()
 

@@ -43,7 +43,7 @@ _FEW_LABELS: Mapping[str, Any] = {
     "matcher": "cosine",
     "templates": list(DEFAULT_TEMPLATES),
     "contrast": 1.0,
-    "hold": 0.3,
+    "hold": 0.1,
     "learning_rate": 5e-5,
     "batch_size": 32,
     "order": "random",
