@@ -122,7 +122,6 @@ def main() -> None:
         answers.setdefault("topic", {})[way] = read_labels(bodies, topics)
         read = model.encode([row["text"] for row in reviews])
         answers.setdefault("sentiment", {})[way] = read_labels(read, verdicts)
-        print(way, {task: float(np.mean(said[way] == "1")) for task, said in answers.items()})
     ones = {task: ["1"] * len(answers[task][CUT]) for task in ("first", "last", "title")}
     result = {
         "first": table(ones["first"], answers["first"], by_chance=1 / len(queries)),
