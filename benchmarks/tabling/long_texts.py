@@ -25,7 +25,14 @@ def windows() -> str:
         p = found["p"]
         shown = "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
         rows.append(
-            [name, f"{found['texts']}", f"{100 * free:.1f}", _share(found["cut"]), _share(found["chunk"]), shown]
+            [
+                name,
+                f"{found['texts']}",
+                f"{100 * free:.1f}",
+                _share(found["cut"]),
+                _share(found["chunk"]),
+                shown,
+            ]
         )
     header = ["task", "long texts", "chance or majority", "`cut`", "`chunk`", "p of the difference"]
     return markdown(header, rows)

@@ -14,6 +14,7 @@ A text of more tokens than the encoder reads is cut, or divided into windows (`l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -32,6 +33,7 @@ _WINDOW = 512
 _WINDOW_CHARS = 2_000_000
 # The share of a window that it has in common with the former one.
 OVERLAP = 1 / 8
+_LIMITING = ("text", "common")
 # Tokenizers without a limit say a number like this.
 _NO_LIMIT = 10**9
 
@@ -44,8 +46,10 @@ def default_prompt(encoder: SentenceTransformer) -> str | None:
 
 def token_limit(encoder: SentenceTransformer) -> int | None:
     """The number of tokens, markers included, after which an encoder cuts a text; None if it cuts none."""
-    limit = getattr(encoder, "max_seq_length", None)
-    return int(limit) if limit is not None and limit < _NO_LIMIT else None
+    own = getattr(encoder[0], "processing_kwargs", None) or {}  # of a folder, for texts and for any input
+    known = [getattr(encoder, "max_seq_length", None), *(own.get(k, {}).get("max_length") for k in _LIMITING)]
+    limits = [int(limit) for limit in known if limit is not None and limit < _NO_LIMIT]
+    return min(limits, default=None)
 
 
 class Part(NamedTuple):
@@ -102,10 +106,10 @@ class TextFeatures:
 
     def add_long(self, texts: Iterable[str]) -> None:
         """Tokenize the texts that may be longer than the limit: a token is at least one byte of its text."""
-        if self.limit is not None:
-            self.add(
-                text for text in texts if len(text) * 4 > self.limit and len(text.encode()) > self.limit - 8
-            )
+        if self.limit is None:
+            return
+        room = self.limit - 8 - len((self._prompt or "").encode())
+        self.add(text for text in texts if len(text) * 4 > room and len(text.encode()) > room)
 
     def _add_window(self, texts: Sequence[str]) -> None:
         features = self._preprocess(texts)
@@ -169,7 +173,7 @@ class TextFeatures:
                 break
         self._parts[text] = parts
 
-    @property
+    @cached_property
     def _around(self) -> tuple[int, int]:
         """How many tokens stand before every text (markers, the prompt) and behind it."""
         empty, one = (self._whole(text)[0].tolist() for text in ("", "a"))

@@ -52,13 +52,16 @@ class EncoderEmbedding:
         self.cut_texts.count(read, self._encoding.cut)
         return vectors
 
-    def recall(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
-        """The vectors of texts, N×d, from the cache where possible."""
+    def recall(
+        self, texts: Sequence[str], *, progress: Progress | None = None, counted: bool = True
+    ) -> Vectors:
+        """The vectors of texts, N×d, from the cache where possible; `counted` as texts of the user."""
         if self._divides_for_layers:
             return self.views(texts, progress=progress)["model"]
         read = [self._shorten(text) for text in texts]
         vectors = self._encoding.recall(read, progress=progress)
-        self.cut_texts.count(read, self._encoding.cut)
+        if counted:
+            self.cut_texts.count(read, self._encoding.cut)
         return vectors
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -220,7 +220,7 @@ class _Pairs:
 
     @cached_property
     def _descriptions(self) -> dict[str, Tensor]:
-        return self._model.describe(self._embedding.recall)
+        return self._model.describe(partial(self._embedding.recall, counted=False))
 
     def trained(self, relation: str, source: str | None) -> Answers:
         """The answers of a relation's own objective."""
