@@ -134,16 +134,15 @@ class LabelsRunner(Runner[LabelsStage]):
 
         model, rows, options = _model(carried), data.rows, run_options(job, place)
         model.contrast, model.hold = job.stage.contrast, job.stage.hold
+        features: TextFeatures = carried.state or TextFeatures(model.encoder)  # an update has no plan
         options["evaluate"] = self.scorer(job, data.dev) if data.dev else None
 
         def prepare(share: Share) -> Batches:
             settings = options["settings"]
-            return label_batches(
-                model, rows.train, settings, share, weights=rows.weights, features=carried.state
-            )
+            return label_batches(model, rows.train, settings, share, weights=rows.weights, features=features)
 
         report = fit(model, prepare, **options)
-        carried.state.forget()
+        features.forget()
         return stage_report(job, report, data)
 
     def compared(self, job: Job[LabelsStage], data: StageData) -> list[Measured]:

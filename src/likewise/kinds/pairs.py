@@ -126,6 +126,7 @@ class PairsRunner(Runner[PairsStage]):
         from likewise.training.fit import fit
 
         stage, model, rows = job.stage, _model(carried), data.rows
+        features: TextFeatures = carried.state or TextFeatures(model.encoder)  # an update has no plan
         options = run_options(job, place)
         options["evaluate"] = self.scorer(job, data.dev) if data.dev else None
         options["at_start"] = lambda: answering_by_majority(model, rows.train)
@@ -137,7 +138,7 @@ class PairsRunner(Runner[PairsStage]):
         if stage.optimiser == _EXACT:
             options.pop("resumable")
             options.pop("at_start")
-            report = fit_exact(model, rows.train, features=carried.state, **options)
+            report = fit_exact(model, rows.train, features=features, **options)
         else:
 
             def prepare(share: Share) -> Batches:
@@ -149,11 +150,11 @@ class PairsRunner(Runner[PairsStage]):
                     share,
                     weights=rows.weights,
                     groups=rows.groups,
-                    features=carried.state,
+                    features=features,
                 )
 
             report = fit(model, prepare, **options)
-        carried.state.forget()
+        features.forget()
         warn_if_falling(report.best_value, model.relations)
         if options["evaluate"] is not None:
             options["evaluate"](model)  # what answers is chosen for the weights that are kept
