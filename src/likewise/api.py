@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from likewise.answering import Answering
+from likewise.answering import CUT, Answering, Long, check_long
 from likewise.arguments import (
     listed_names,
     require_device,
@@ -48,16 +48,23 @@ MEMORY = "table"
 
 
 def score(
-    pairs: Any, b: Any = None, *, model: str | os.PathLike[str] | Answerer = "default", **options: Any
+    pairs: Any,
+    b: Any = None,
+    *,
+    model: str | os.PathLike[str] | Answerer = "default",
+    long: Long = CUT,
+    **options: Any,
 ) -> Scores:
     """Score pairs with a model.
 
     Pairs are a list of (a, b), two texts, two lists, a file, a frame or a dataset. For a model of single
-    texts they are texts. The options are those of the `score` method of a loaded model.
+    texts they are texts. With long="chunk", texts that are longer than the encoder's limit are read whole.
+    The other options are those of the `score` method of a loaded model.
     """
     if isinstance(b, Answerer | os.PathLike):
         raise UsageError("the second argument holds the second texts. Name the model with model=….")
-    loaded = model if isinstance(model, Answerer) else load(model)
+    _check_long(model, long)
+    loaded = model if isinstance(model, Answerer) else load(model, long=long)
     return loaded.score(pairs, b, **options)
 
 
@@ -76,6 +83,7 @@ def evaluate(
     device: str | None = None,
     precision: str = "fp32",
     keep_predictions: bool = False,
+    long: Long = CUT,
     log: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> SuiteResult | CrosslingualResult:
@@ -90,7 +98,8 @@ def evaluate(
     for most other suites. A model without pair vectors always answers from its own source. `metric` applies
     to tasks that name none; it defaults to the relation's metric (spearman, or accuracy for classes). A task
     that the model cannot answer, or that has no value, is left out with a note. The suite `crosslingual` is
-    measured by `evaluate_crosslingual` and takes none of these options.
+    measured by `evaluate_crosslingual` and takes none of these options. With long="chunk", texts that are
+    longer than the encoder's limit are read whole.
     """
     from likewise.evaluation.suites import CROSSLINGUAL, Suite, get_suite
 
@@ -100,6 +109,7 @@ def evaluate(
     _check_places(model, device, precision, data_dir)
     require_function(progress, "progress")
     require_flag(keep_predictions, "keep_predictions")
+    _check_long(model, long)
     if data is not None:
         if suite is not None:
             raise UsageError("suite and data are both given. Name a suite, or pass rows of your own as data.")
@@ -113,11 +123,17 @@ def evaluate(
         require_path(suite, "suite")
     if suite == CROSSLINGUAL:
         return evaluate_crosslingual(
-            model, data_dir=data_dir, device=device, precision=precision, log=log, progress=progress
+            model,
+            data_dir=data_dir,
+            device=device,
+            precision=precision,
+            long=long,
+            log=log,
+            progress=progress,
         )
     chosen = get_suite(suite) if isinstance(suite, str | Path) else suite
-    return evaluate_suite(
-        _opened(model, chosen, device, precision),
+    result = evaluate_suite(
+        _opened(model, chosen, device, precision, long),
         chosen,
         source=source,
         aggregation=aggregation,
@@ -128,6 +144,9 @@ def evaluate(
         progress=progress,
         tolerant=True,
     )
+    if result.cut is not None:
+        logging.getLogger("likewise").warning("%s", result.cut)
+    return result
 
 
 def own_suite(
@@ -173,13 +192,13 @@ def evaluate_suite(
 
 
 def _opened(
-    model: str | os.PathLike[str] | Answering, suite: Suite, device: str | None, precision: str
+    model: str | os.PathLike[str] | Answering, suite: Suite, device: str | None, precision: str, long: Long
 ) -> Answering:
     """The loaded model. A raw encoder is loaded as a classifier if the suite asks for one."""
     if isinstance(model, Answering):
         return model
     opening = load_classifier if suite.texts == 1 and is_raw(model) else load
-    return opening(model, device=device, precision=precision)
+    return opening(model, device=device, precision=precision, long=long)
 
 
 def evaluate_crosslingual(
@@ -189,6 +208,7 @@ def evaluate_crosslingual(
     data_dir: str | os.PathLike[str] | None = None,
     device: str | None = None,
     precision: str = "fp32",
+    long: Long = CUT,
     seed: int = 1,
     log: bool = True,
     tell: Callable[[str], None] = lambda line: None,
@@ -197,24 +217,29 @@ def evaluate_crosslingual(
     """Measure how well meaning survives a change of language: translated pairs, retrieval, probes and spread.
 
     A model on a frozen encoder is compared with that encoder. `languages` are the languages of the retrieval
-    test; None takes all languages in the data folder.
+    test; None takes all languages in the data folder. `long` is that of `load`.
     """
     from likewise.evaluation.crosslingual import run_crosslingual
 
     _check_places(model, device, precision, data_dir)
     require_seed(seed)
     languages = None if languages is None else listed_names(languages, "languages")
-    answering = model if isinstance(model, Answering) else load(model, device=device, precision=precision)
-    embedding = answering.embedding()
-    result = run_crosslingual(
-        lambda texts: embedding.views(texts, progress=progress),
-        data_dir=None if data_dir is None else Path(data_dir),
-        retrieval_languages=languages,
-        trained_pairs=embedding.languages.rated_pairs,
-        seen_languages=embedding.languages.seen,
-        seed=seed,
-        progress=tell,
+    _check_long(model, long)
+    answering: Answering
+    answering = (
+        model if isinstance(model, Answering) else load(model, device=device, precision=precision, long=long)
     )
+    embedding = answering.embedding()
+    with answering.cut_texts.telling(logging.getLogger("likewise").warning):
+        result = run_crosslingual(
+            lambda texts: embedding.views(texts, progress=progress),
+            data_dir=None if data_dir is None else Path(data_dir),
+            retrieval_languages=languages,
+            trained_pairs=embedding.languages.rated_pairs,
+            seen_languages=embedding.languages.seen,
+            seed=seed,
+            progress=tell,
+        )
     if log:
         _log(answering, result)
     return result
@@ -457,6 +482,15 @@ def _check_places(model: object, device: object, precision: object, data_dir: ob
     require_device(device)
     require_text(precision, "precision", optional=False)
     require_path(data_dir, "data_dir", optional=True)
+
+
+def _check_long(model: object, long: object) -> None:
+    """Check `long`, which only a model that is not loaded yet can follow."""
+    check_long(long)
+    if long != CUT and isinstance(model, Answering):
+        raise UsageError(
+            "this model is loaded already. Set long where it is loaded: likewise.load(…, long=…)."
+        )
 
 
 def is_recipe(name: str) -> bool:

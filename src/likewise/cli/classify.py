@@ -65,6 +65,7 @@ def classify(
     as_json: options.Json = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
+    long: options.Long = "cut",
 ) -> None:
     """Choose the label that fits a text, with probabilities. The labels may be new to the model.
 
@@ -89,12 +90,12 @@ def classify(
                 f"{quoted(text)} is not a file, but --output and --text need one. Name "
                 "a file, or leave them out."
             )
-        _classify_text(text, _load(model, device, precision), asked, as_json=as_json)
+        _classify_text(text, _load(model, device, precision, long), asked, as_json=as_json)
         return
     if output is not None:
         check_output_file(output, inputs=[text, model], overwrite=overwrite)
     written = Written(output, as_json=as_json, safe=safe_csv, replace=overwrite)
-    _classify_file(text, (model, device, precision), asked, column, written)
+    _classify_file(text, (model, device, precision, long), asked, column, written)
 
 
 def read_labels(text: str, *, fewest: int = 2) -> dict[str, list[str]]:
@@ -126,11 +127,11 @@ def read_labels(text: str, *, fewest: int = 2) -> dict[str, list[str]]:
     return found
 
 
-def _load(model: str, device: str | None, precision: str) -> Answerer:
+def _load(model: str, device: str | None, precision: str, long: str) -> Answerer:
     quiet_libraries()
     from likewise.predict import load_classifier
 
-    return load_classifier(model, device=device, precision=precision)
+    return load_classifier(model, device=device, precision=precision, long=long)  # type: ignore[arg-type]
 
 
 def _classify_text(text: str, classifier: Answerer, asked: dict[str, Any], *, as_json: bool) -> None:
@@ -148,7 +149,7 @@ def _classify_text(text: str, classifier: Answerer, asked: dict[str, Any], *, as
 
 def _classify_file(
     name: str,
-    loading: tuple[str, str | None, str],
+    loading: tuple[str, str | None, str, str],
     asked: dict[str, Any],
     column: str | None,
     written: Written,
@@ -179,4 +180,5 @@ def _classify_file(
         answer,
         written=written,
         words=("classifying", "texts", "classified"),
+        model=classifier,
     )

@@ -20,6 +20,16 @@ Device = Annotated[
     typer.Option("--device", help="Device: cpu, cuda, cuda:1 or mps. Chosen automatically if left out."),
 ]
 Precision = Annotated[str, typer.Option("--precision", help="Numeric precision: fp32, bf16 or fp16.")]
+Long = Annotated[
+    str,
+    typer.Option(
+        "--long",
+        help=(
+            "Texts longer than the encoder's limit: cut (only the beginning is read) or chunk (all is read, "
+            "in windows)."
+        ),
+    ),
+]
 DataDir = Annotated[
     Path | None,
     typer.Option(

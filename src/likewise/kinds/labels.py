@@ -27,7 +27,7 @@ from likewise.kinds.base import (
     run_options,
     stage_report,
 )
-from likewise.kinds.chunks import Anchors, DistinctTexts
+from likewise.kinds.chunks import Anchors, DistinctTexts, cut_notes
 from likewise.kinds.devscore import Measured, dev_scorer
 from likewise.kinds.leaks import LeakFilter
 from likewise.kinds.reading import RatedSpec, merged, read_stage
@@ -88,7 +88,8 @@ class LabelsRunner(Runner[LabelsStage]):
                 model.set_tasks(tasks, stage.weights)
             else:
                 model = self._begun(stage, tasks, former.encoder())
-        return Carried(stage.gives, lambda: model.encoder, lambda: model)
+        # Its tokens are those of the plan and of training.
+        return Carried(stage.gives, lambda: model.encoder, lambda: model, TextFeatures(model.encoder))
 
     def _begun(
         self, stage: LabelsStage, tasks: Sequence[Relation], encoder: SentenceTransformer
@@ -120,7 +121,11 @@ class LabelsRunner(Runner[LabelsStage]):
             f"{counted(sum(map(len, sizes.values())), 'text')}; dev set: {data.dev_sizes()}",
             f"learns {tasks} with matcher {stage.matcher} and loss {stage.loss}",
             course_of(job, LabelSteps(texts, sizes, job.settings()).count()),
-            [*data.notes, *([warning] if warning else [])],
+            [
+                *data.notes,
+                *cut_notes(carried.state, (text for part in texts.values() for text in part.texts)),
+                *([warning] if warning else []),
+            ],
         )
 
     def fit(self, job: Job[LabelsStage], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
@@ -129,12 +134,16 @@ class LabelsRunner(Runner[LabelsStage]):
 
         model, rows, options = _model(carried), data.rows, run_options(job, place)
         model.contrast, model.hold = job.stage.contrast, job.stage.hold
+        features: TextFeatures = carried.state or TextFeatures(model.encoder)  # an update has no plan
         options["evaluate"] = self.scorer(job, data.dev) if data.dev else None
 
         def prepare(share: Share) -> Batches:
-            return label_batches(model, rows.train, options["settings"], share, weights=rows.weights)
+            settings = options["settings"]
+            return label_batches(model, rows.train, settings, share, weights=rows.weights, features=features)
 
-        return stage_report(job, fit(model, prepare, **options), data)
+        report = fit(model, prepare, **options)
+        features.forget()
+        return stage_report(job, report, data)
 
     def compared(self, job: Job[LabelsStage], data: StageData) -> list[Measured]:
         """Every task, by accuracy."""
@@ -294,10 +303,11 @@ def label_batches(
     share: Share,
     *,
     weights: Sequence[float] | None = None,
+    features: TextFeatures | None = None,
 ) -> Batches:
     """The batches of labelled texts."""
     rows = rows_by_task(records, model.learnt, weights=weights, max_words=model.max_words)
-    features = TextFeatures(model.encoder)
+    features = features or TextFeatures(model.encoder)
     features.add(text for part in rows.values() for text in part.texts)
     lengths = {task: [features.length(text) for text in part.texts] for task, part in rows.items()}
     steps = LabelSteps(rows, lengths, settings)

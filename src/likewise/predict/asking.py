@@ -60,7 +60,8 @@ class Answerer(Answering):
         require_function(progress, "progress")
         names = listed_names(relation, "relation") or [r.name for r in self.relations]
         rows = self._rows(pairs, b, text_a, text_b)
-        return Scores(self._answer_all(rows, names, source, progress))
+        with self.cut_texts.telling(_log.warning):
+            return Scores(self._answer_all(rows, names, source, progress))
 
     def _answer_all(
         self, rows: Rows, names: Sequence[str], source: str | None, progress: Progress | None
@@ -103,7 +104,7 @@ class Answerer(Answering):
         asked = self.wanted(task, labels)
         many = given_texts(texts, text=text)
         check_texts(many)
-        with self.saying(listed_names(templates, "templates")):
+        with self.cut_texts.telling(_log.warning), self.saying(listed_names(templates, "templates")):
             found = self.answer([(text,) for text in many], asked, progress=progress)
         if found.probabilities is None:
             raise UsageError(
@@ -145,7 +146,8 @@ class Answerer(Answering):
         embedding = self.embedding()
         many = given_texts(texts, text=text)
         check_texts(many)
-        vectors = embedding.encode(many, progress=progress)
+        with self.cut_texts.telling(_log.warning):
+            vectors = embedding.encode(many, progress=progress)
         return vectors[0] if isinstance(texts, str) else vectors
 
     @overload

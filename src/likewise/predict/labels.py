@@ -18,7 +18,18 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import save_file
 
-from likewise.answering import MATCHER, Answers, Limits, Probabilities, Progress, Rows, label_answers
+from likewise.answering import (
+    CUT,
+    MATCHER,
+    Answers,
+    CutTexts,
+    Limits,
+    Long,
+    Probabilities,
+    Progress,
+    Rows,
+    label_answers,
+)
 from likewise.encoders.manifest import DOCUMENT
 from likewise.encoders.resolve import local_folder
 from likewise.encoders.rules import (
@@ -88,6 +99,7 @@ class Classifier(Answerer):
         token_budget: int = DEFAULT_BUDGET,
         cache: int = 100_000,
         keep_tokens: bool = False,
+        long: Long = CUT,
     ) -> None:
         self.model: LabelModel = model.eval()
         self.about = dict(about or {})
@@ -99,6 +111,7 @@ class Classifier(Answerer):
             token_budget=token_budget,
             kept=cache,
             keep_tokens=keep_tokens,
+            long=long,
         )
         self._embedding = EncoderEmbedding(
             model.encoder, self._encoding, shorten=lambda text: shorten(text, model.max_words)
@@ -123,6 +136,11 @@ class Classifier(Answerer):
     def limits(self) -> Limits:
         """How much the model reads at once."""
         return Limits(self._token_budget, self.model.encoder.max_seq_length)
+
+    @property
+    def cut_texts(self) -> CutTexts:
+        """The count of the texts that were longer than the encoder's limit."""
+        return self._embedding.cut_texts
 
     def sources(self, relation: str) -> tuple[str, ...]:
         """The matcher, which is the only source of a label model."""
@@ -302,7 +320,7 @@ class LabelsFamily(Family[LabelModel]):
 
     def answerer(self, model: LabelModel, about: Mapping[str, Any], running: Running) -> Classifier:
         """A Classifier."""
-        return Classifier(model, about, precision=running.precision, token_budget=running.token_budget)
+        return Classifier(model, about, **running.computing())
 
     def card(self, name: str, document: Mapping[str, Any]) -> CardParts:
         """The card names the tasks and shows how texts are classified."""
