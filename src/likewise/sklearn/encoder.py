@@ -90,6 +90,6 @@ def _opened(
     """The loaded encoder, shared by clones of an estimator. `written` changes if the model was replaced."""
     from likewise.predict import load
 
-    options = {} if token_budget is None else {"token_budget": token_budget}
+    options: dict[str, Any] = {} if token_budget is None else {"token_budget": token_budget}
     with quietly():
         return load(encoder, device=device, precision=precision, **options)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
@@ -19,17 +20,17 @@ from likewise.errors import DataError, EstimatorInputError, Problem
 from likewise.wording import quoted
 
 Pair = tuple[str, str]
+Cells = NDArray[np.object_]
 _PAIRS = "pass a list of pairs (a, b), an array of shape (n, 2), or a frame with two columns of texts"
 _TEXTS = "pass a list of texts, a Series, or an array or frame with one column of texts"
 
 
-def fitted_pairs(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Sequence[Sequence[Any]], Any]:
+def fitted_pairs(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Cells, Any]:
     """X as rows of two cells and y as N numbers, for `fit`. What is in the cells is not checked yet."""
     cells, y = validate_data(
         estimator, _as_pairs(X), y, dtype=object, y_numeric=True, ensure_all_finite=False
     )
     _check_enough(cells)
-    _check_width(cells, 2, "a pair is two texts", _PAIRS)
     return cells, np.asarray(y, dtype=np.float64)
 
 
@@ -40,7 +41,7 @@ def asked_pairs(estimator: BaseEstimator, X: Any) -> list[Pair]:
     )
 
 
-def fitted_texts(estimator: BaseEstimator, X: Any, y: Any = None) -> tuple[Sequence[Sequence[Any]], Any]:
+def fitted_texts(estimator: BaseEstimator, X: Any, y: Any = None) -> tuple[Cells, Any]:
     """X as rows of one cell and y as it is, for `fit`. What is in the cells is not checked yet.
 
     Without y, nothing is learnt, and one row is enough.
@@ -50,7 +51,6 @@ def fitted_texts(estimator: BaseEstimator, X: Any, y: Any = None) -> tuple[Seque
     else:
         cells, y = validate_data(estimator, _as_column(X), y, dtype=object, ensure_all_finite=False)
         _check_enough(cells)
-    _check_width(cells, 1, "a row is one text", _TEXTS)
     return cells, y
 
 
@@ -60,19 +60,20 @@ def asked_texts(estimator: BaseEstimator, X: Any) -> list[str]:
     if hasattr(estimator, "n_features_in_"):
         return as_texts(validate_data(estimator, column, dtype=object, ensure_all_finite=False, reset=False))
     cells = check_array(column, dtype=object, ensure_all_finite=False, estimator=estimator, input_name="X")
-    _check_width(cells, 1, "a row is one text", _TEXTS)
     return as_texts(cells)
 
 
-def as_pairs(cells: Sequence[Sequence[Any]]) -> list[Pair]:
+def as_pairs(cells: Cells) -> list[Pair]:
     """Rows of two cells as pairs of texts. A cell without a text is an error that names its row."""
+    _check_width(cells, 2, "a pair is two texts", _PAIRS)
     rows = [tuple(row) for row in cells]
     _check_cells([cell for row in rows for cell in row], lambda i: f"row {i // 2}, text {'ab'[i % 2]}")
     return rows  # type: ignore[return-value]
 
 
-def as_texts(cells: Sequence[Sequence[Any]]) -> list[str]:
+def as_texts(cells: Cells) -> list[str]:
     """Rows of one cell as texts. A cell without a text is an error that names its row."""
+    _check_width(cells, 1, "a row is one text", _TEXTS)
     rows = [row[0] for row in cells]
     _check_cells(rows, lambda i: f"row {i}")
     return rows
@@ -99,14 +100,14 @@ def _as_column(X: Any) -> Any:
     return column
 
 
-def _check_enough(cells: Any) -> None:
+def _check_enough(cells: Cells) -> None:
     """Refuse so few rows that none can be set aside to choose a model."""
     if len(cells) < FEWEST_TO_SPLIT:
         found = f"n_samples = {len(cells)}, but a part of the rows is set aside to choose the model"
         raise _refused("X", found, f"pass {FEWEST_TO_SPLIT} rows or more")
 
 
-def _check_width(cells: Any, width: int, said: str, remedy: str) -> None:
+def _check_width(cells: Cells, width: int, said: str, remedy: str) -> None:
     found = cells.shape[1]
     if found != width:
         raise _refused("X", f"n_features = {found}, but {said}", remedy)

@@ -32,7 +32,7 @@ def train_rows(
     stage = f"stage.{_stages(source) - 1}"
     set_here = {f"{stage}.{key}": _plain(options[key]) for key in _KEYS if options[key] is not None}
     overrides = {**more.pop("overrides", {}), **set_here, **_own(options["overrides"])}
-    where = {"data": rows} if source is not None else {}
+    where: dict[str, Any] = {"data": rows} if source is not None else {}
     with quietly(), _reporters(options["verbose"]) as reporters:
         return likewise.train(
             rows if source is None else source,
