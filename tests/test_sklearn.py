@@ -515,6 +515,14 @@ def test_sklearn_scorer_trains_another_recipe(rows, tiny_encoder):
     assert fitted.predict(rows[0]).shape == (40,)
 
 
+def test_sklearn_classifier_trains_another_recipe(labelled, tiny_encoder, caplog):
+    made = TextClassifier(str(tiny_encoder), recipe="finetune", labels={"colour": "red", "no": "not"})
+    fitted = made.set_params(overrides=ONE_STEP).fit(*labelled)
+    assert fitted.model_.about["recipe"]["stage"][-1]["kind"] == "joint"
+    assert np.allclose(fitted.predict_proba(labelled[0]).sum(axis=1), 1)
+    assert "recipe finetune reads no label texts, so labels has no effect." in caplog.messages
+
+
 def test_sklearn_imports_are_lazy():
     # scikit-learn loads scipy, and pandas where it is installed.
     assert not heavy_after("import likewise.sklearn") & {"torch", "transformers", "datasets"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,6 +25,8 @@ from likewise.wording import listed, quoted
 
 if TYPE_CHECKING:
     from likewise.predict import Answerer
+
+_log = logging.getLogger("likewise")
 
 _TASK = "label"
 
@@ -84,6 +87,8 @@ class TextClassifier(ClassifierMixin, ModelEstimator):
             {"text": text, _TASK: names[place]} for text, place in zip(as_texts(cells), places, strict=True)
         ]
         self.model_ = train_labels(self.recipe, rows, texts, self.get_params(deep=False))
+        if self.labels is not None and not self.model_.reads_labels:
+            _log.warning("recipe %s reads no label texts, so labels has no effect.", self.recipe)
         self.classes_ = classes
         self._names = tuple(names)
         return self
@@ -122,11 +127,10 @@ def train_labels(
     The recipe for a table of labelled texts is chosen here and nowhere else: `labels-domain`, with the batch
     size and the epochs that suit so few rows, and texts as long as the encoder reads them.
     """
-    defaults: dict[str, Any] = {}
+    defaults: dict[str, Any] = {f"relation.{_TASK}.texts": dict(texts)}
     if recipe is None:
         few = {**settings_for_few(len(rows)), **dev_share_for_few(len(rows))}
-        defaults = {"encoder.max_length": None, f"relation.{_TASK}.texts": dict(texts)}
-        defaults |= {f"stage.0.{key}": value for key, value in few.items()}
+        defaults |= {"encoder.max_length": None, **{f"stage.0.{key}": value for key, value in few.items()}}
     return train_rows(
         recipe or "labels-domain",
         rows,
