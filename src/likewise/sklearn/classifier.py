@@ -17,7 +17,6 @@ from likewise.answering import Probabilities
 from likewise.arguments import listed_names
 from likewise.data.values import is_missing, to_label
 from likewise.errors import EstimatorInputError, Problem, UsageError
-from likewise.schema.pairs import dev_share_for_few, settings_for_few
 from likewise.sklearn.inputs import as_texts, asked_texts, fitted_texts
 from likewise.sklearn.keeping import ModelEstimator
 from likewise.sklearn.training import train_rows
@@ -124,21 +123,9 @@ def train_labels(
 ) -> Answerer:
     """Train on rows of `text` and `label`. `texts` are the words of each label.
 
-    The recipe for a table of labelled texts is chosen here and nowhere else: `labels-domain`, with the batch
-    size and the epochs that suit so few rows, and texts as long as the encoder reads them.
+    Without a recipe, `likewise.train` chooses one by the number of labels and of rows.
     """
-    defaults: dict[str, Any] = {f"relation.{_TASK}.texts": dict(texts)}
-    if recipe is None:
-        few = {**settings_for_few(len(rows)), **dev_share_for_few(len(rows))}
-        defaults |= {"encoder.max_length": None, **{f"stage.0.{key}": value for key, value in few.items()}}
-    return train_rows(
-        recipe or "labels-domain",
-        rows,
-        options,
-        relations=[f"{_TASK}:classes"],
-        text_a="text",
-        overrides=defaults,
-    )
+    return train_rows(recipe, rows, options, text="text", label=_TASK, labels=texts)
 
 
 def _given(estimator: Any, y: Any) -> Any:
