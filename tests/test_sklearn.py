@@ -567,5 +567,5 @@ def test_sklearn_page_runs(tmp_path, monkeypatch, tiny_encoder):
 def test_sklearn_page_shows_what_the_default_encoder_gives(tmp_path, monkeypatch, minilm):
     shown = re.findall(r"^# ([\d.]+)$", PAGE.read_text(encoding="utf8"), re.MULTILINE)
     printed = [line for line in run_page(tmp_path, monkeypatch, None) if re.fullmatch(r"[\d.]+", line)]
-    assert len(shown) == len(printed) >= 3
+    assert len(shown) == len(printed) >= 2
     assert [float(one) for one in printed] == pytest.approx([float(one) for one in shown], abs=0.1)
