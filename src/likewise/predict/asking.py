@@ -7,15 +7,24 @@ answers is the same for all kinds and is done here.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from torch import nn
 
 from likewise.answering import Answering, Answers, Classes, Progress, Rows, Scores, Vectors, find_relation
-from likewise.arguments import listed_names, require_function, require_number, require_text
+from likewise.arguments import (
+    listed_names,
+    require_flag,
+    require_function,
+    require_number,
+    require_path,
+    require_text,
+)
 from likewise.encoders.inputs import check_texts
 from likewise.errors import UsageError
 from likewise.predict.given import given_pairs, given_texts
@@ -27,6 +36,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("likewise")
 Labels = Sequence[str] | Mapping[str, str | Sequence[str]]
+# What a model folder says about how its model came about; the rest is written anew.
+_TOLD = ("recipe", "method", "name", "stages", "run", "gains")
 
 
 class Answerer(Answering):
@@ -149,6 +160,18 @@ class Answerer(Answering):
         with self.cut_texts.telling(_log.warning):
             vectors = embedding.encode(many, progress=progress)
         return vectors[0] if isinstance(texts, str) else vectors
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write this model to a folder, which `likewise.load` opens, and return the folder.
+
+        The folder is either complete or absent. A model that is there is replaced only with `overwrite`.
+        """
+        from likewise.store import save_model
+
+        require_path(folder, "folder")
+        require_flag(overwrite, "overwrite")
+        told = {key: self.about[key] for key in _TOLD if key in self.about}
+        return save_model(self.model, folder, about=told, overwrite=overwrite)
 
     @overload
     def explain(
