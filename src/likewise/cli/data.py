@@ -1,4 +1,4 @@
-"""`likewise data`: list the named corpora, check a file, split a file."""
+"""`likewise data`: list the named corpora; check, split and import files; choose pairs to rate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.table import Column, Table
 
-from likewise.cli import options
+from likewise.cli import data_import, options
 from likewise.cli.console import PrintableConsole, out
 from likewise.data.catalogue import Corpus, corpus_names, find_corpus
 from likewise.data.checking import check
@@ -25,6 +25,8 @@ from likewise.records import Relation
 from likewise.wording import counted
 
 app = typer.Typer(help="List the named corpora, check a file, or split a file.", no_args_is_help=True)
+
+app.command("import")(data_import.import_export)
 
 _FEW = 6
 
