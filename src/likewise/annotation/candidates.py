@@ -101,7 +101,8 @@ def draw_candidates(
         if progress is not None:
             progress(1)
         a, b = (
-            to_text(row.fields.get(name), column=name, source=row.source, max_chars=MAX_CHARS) for name in names
+            to_text(row.fields.get(name), column=name, source=row.source, max_chars=MAX_CHARS)
+            for name in names
         )
         keys = pair_key(a, b)
         mark = _mark(keys)

@@ -76,7 +76,7 @@ class _Chosen:
         self._texts, self._count, self._most = texts, count, most
 
     def fill(self, order: Iterable[int]) -> Rows:
-        """The first rows of an order whose texts are not used up; then the first of those that were passed."""
+        """The first rows of an order whose texts are not used up, then the first of those passed over."""
         used: Counter[int] = Counter()
         chosen: list[int] = []
         passed: list[int] = []

@@ -108,7 +108,9 @@ class ImportReport:
         for one in self.relations:
             mean = f", {one.several:,} of them by two or more"
             who = f"{counted(len(one.annotators), 'annotator')} ({listed(one.annotators, most=_SHOWN)})"
-            found.append(f"{one.relation.name} {one.relation.scale}: {who}, {counted(one.rated, 'pair')}{mean}")
+            found.append(
+                f"{one.relation.name} {one.relation.scale}: {who}, {counted(one.rated, 'pair')}{mean}"
+            )
             found.append(f"  {describe(one.relation.name, one.agreement)}")
         found.append(f"{self.output}: {counted(self.pairs, 'rated pair')}")
         return found
@@ -131,8 +133,8 @@ def import_annotations(
     """Read the annotations of people and write a file of ratings that `train` takes.
 
     `export` is a file of Label Studio (JSON, JSON-MIN, CSV) or Argilla (JSON, JSON lines, parquet, a folder
-    of `datasets`), a table with one column (`annotators`) or one row per annotator, or such a table in memory.
-    The output has the columns text_a and text_b, one for each relation, NAME@ANNOTATOR for each annotator,
+    of `datasets`), a table with one column (`annotators`) or one row per annotator, or such a table in
+    memory. The output has the columns text_a and text_b, one for each relation, NAME@ANNOTATOR for each annotator,
     and NAME@raters with the number of ratings. `ties` says what a tie of labels becomes: empty, or the label
     that is declared first. `pseudonyms` calls the annotators r1, r2, …
     """
@@ -187,7 +189,11 @@ def _rule(one: ImportedRelation, ties: Ties) -> list[str]:
     if one.relation.kind == "ordered" and one.several:
         return [f"{one.relation.name}: the median label is the rating, the lower one of two"]
     if one.ties:
-        rule = "left empty" if ties == "empty" else f"given to the label that comes first in {one.relation.scale}"
+        rule = (
+            "left empty"
+            if ties == "empty"
+            else f"given to the label that comes first in {one.relation.scale}"
+        )
         return [f"{one.relation.name}: {counted(one.ties, 'tie')} between labels {rule}"]
     return []
 

@@ -48,7 +48,9 @@ class LabelStudioTasks:
         for one in annotations:
             if not isinstance(one, dict):
                 found = "the annotations of this task are only numbers, but whole annotations are expected"
-                problem = Problem(row.source, found, "export the project again as JSON, not as a snapshot of ids")
+                problem = Problem(
+                    row.source, found, "export the project again as JSON, not as a snapshot of ids"
+                )
                 raise DataError([problem])
             if is_true(one.get("was_cancelled")) or is_true(one.get("skipped")):
                 tally.add("cancelled")

@@ -158,7 +158,9 @@ def _names(export: Export, pseudonyms: bool) -> dict[str, str]:
 
 
 def _by_number(name: str) -> tuple[int, str]:
-    return (int(name), name) if name.isascii() and name.isdigit() and len(name) < _SHORT * 2 else (10**16, name)
+    return (
+        (int(name), name) if name.isascii() and name.isdigit() and len(name) < _SHORT * 2 else (10**16, name)
+    )
 
 
 def _relations(export: Export, declared: Sequence[str]) -> tuple[list[Relation], list[str]]:
@@ -167,7 +169,9 @@ def _relations(export: Export, declared: Sequence[str]) -> tuple[list[Relation],
     names = [text.partition(":")[0] for text in declared]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise UsageError(f"relation {listed(map(repr, twice))} is declared twice. Keep one --relation for each.")
+        raise UsageError(
+            f"relation {listed(map(repr, twice))} is declared twice. Keep one --relation for each."
+        )
     remedy = "name a question of the export: --relation NAME:lo..hi"
     absent = [missing_column(n, tuple(profiles), export.name, remedy) for n in names if n not in profiles]
     if absent:

@@ -1,4 +1,4 @@
-"""Read an export: find out its form, its texts and its questions, and collect the answers of all annotators."""
+"""Read an export: find out its form and its texts, and collect the answers of all annotators."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def read_export(
         )
         kept = {name: data.get(name, row.fields.get(name)) for name in KEPT}
         answers = tuple(layout.answers(row, tally))
-        tasks.append(Judged(texts, answers, row.source, {k: text_of(v) for k, v in kept.items() if text_of(v)}))
+        tasks.append(
+            Judged(texts, answers, row.source, {k: text_of(v) for k, v in kept.items() if text_of(v)})
+        )
     groups = layout.groups if isinstance(layout, OneColumnPerAnnotator) else {}
     return Export(table.name, layout.name, names, tuple(tasks), tally, groups)
 
@@ -103,7 +105,9 @@ def _find_layout(
     fields = first.fields
     if annotators:
         return _wide(table, first, relations, annotators, texts)
-    if isinstance(unpacked(fields.get("data")), dict) and ("annotations" in fields or "completions" in fields):
+    if isinstance(unpacked(fields.get("data")), dict) and (
+        "annotations" in fields or "completions" in fields
+    ):
         return LabelStudioTasks()
     if isinstance(unpacked(fields.get("fields")), dict) and "responses" in fields:
         return ArgillaRecords()
@@ -152,7 +156,9 @@ def _json_table(path: Path) -> Table:
     """A JSON file as a table: an array of objects, an object of objects, or an object of columns."""
     text = _read_text(path)
     start = len(text) - len(text.lstrip())
-    rows = list(_array(text, start, path.name) if text[start : start + 1] == "[" else _object(text, path.name))
+    rows = list(
+        _array(text, start, path.name) if text[start : start + 1] == "[" else _object(text, path.name)
+    )
     columns = check_columns(list(dict.fromkeys(name for row in rows for name in row.fields)), path.name)
 
     def scan(fail: Fail) -> Iterator[Row]:
@@ -216,7 +222,9 @@ def _object(text: str, name: str) -> Iterator[Row]:
     values = list(found.values()) if isinstance(found, dict) else []
     if values and all(isinstance(value, list) for value in values):
         if len(values) > MAX_COLUMNS or len({len(value) for value in values}) != 1:
-            raise FormatError([Problem(name, "its columns have different lengths", "export the records again")])
+            raise FormatError(
+                [Problem(name, "its columns have different lengths", "export the records again")]
+            )
         for number, cells in enumerate(zip(*values, strict=True), 1):
             yield Row(dict(zip(found, cells, strict=True)), f"{name}:record {number}")
     elif values and all(isinstance(value, dict) for value in values):

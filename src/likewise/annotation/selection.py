@@ -165,7 +165,9 @@ def _asked(
         return Pool(texts, nothing)
     answering = _loaded(model)
     if 2 not in answering.texts:
-        raise UsageError("this model reads single texts, and pairs cannot be chosen by it. Name a model of pairs.")
+        raise UsageError(
+            "this model reads single texts, and pairs cannot be chosen by it. Name a model of pairs."
+        )
     asked = find_relation(answering, relation) if relation is not None else answering.relations[0]
     pairs = [pair.texts for pair in drawn.pairs]
     return Pool(

@@ -23,8 +23,8 @@ def check_format(output: Path, form: str) -> None:
         raise UsageError(f"the format {form} is JSON, but the file is {output.name}. Name a .json file.")
     if form == "csv" and output.suffix.lower() == ".json":
         raise UsageError(
-            f"{output.name} is a JSON file. Choose --format label-studio or --format argilla, or name a table "
-            "(.csv .tsv .jsonl .parquet)."
+            f"{output.name} is a JSON file. Choose --format label-studio or --format argilla, or "
+            "name a table (.csv .tsv .jsonl .parquet)."
         )
 
 

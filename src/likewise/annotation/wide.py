@@ -90,7 +90,9 @@ def _named(
                 groups.setdefault(relation, {})[name] = column
     lacking = [relation for relation in relations if relation not in groups]
     if lacking:
-        found = f"no column holds {listed(lacking)} by {listed(annotators)}. The columns are {listed(columns)}"
+        found = (
+            f"no column holds {listed(lacking)} by {listed(annotators)}. The columns are {listed(columns)}"
+        )
         remedy = f"name each column by relation and annotator, such as {lacking[0]}_{annotators[0]}"
         raise DataError([Problem(source, found, remedy)])
     return groups
@@ -123,7 +125,9 @@ def _numbered_columns(columns: Sequence[str], relations: Sequence[str]) -> dict[
         elif (found := _NUMBERED.fullmatch(column)) and found[1]:
             numbered.setdefault(found[1], {})[column] = column
         else:
-            word = next((w for w in _PEOPLE if column.casefold().startswith(tuple(w + m for m in _MARKS))), None)
+            word = next(
+                (w for w in _PEOPLE if column.casefold().startswith(tuple(w + m for m in _MARKS))), None
+            )
             if word is not None:
                 numbered.setdefault(word, {})[column] = column
     if marked:

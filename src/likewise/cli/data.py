@@ -24,7 +24,9 @@ from likewise.disk import to_json
 from likewise.records import Relation
 from likewise.wording import counted
 
-app = typer.Typer(help="List corpora; check, split or import a file; choose pairs to rate.", no_args_is_help=True)
+app = typer.Typer(
+    help="List corpora; check, split or import a file; choose pairs to rate.", no_args_is_help=True
+)
 
 app.command("import")(data_import.import_export)
 app.command("next")(data_next.next_to_rate)

@@ -20,8 +20,8 @@ def import_export(
         typer.Argument(
             metavar="EXPORT",
             help=(
-                "Export of Label Studio (JSON, JSON-MIN, CSV) or Argilla (JSON, JSON lines, parquet, folder), "
-                "or a table with one column or one row per annotator."
+                "Export of Label Studio (JSON, JSON-MIN, CSV) or Argilla (JSON, JSON lines, parquet, "
+                "folder), or a table with one column or one row per annotator."
             ),
         ),
     ],
@@ -58,8 +58,8 @@ def import_export(
 ) -> None:
     """Turn an export of annotations into a file of ratings, and measure how far the annotators agree.
 
-    Each relation gets a column with the mean rating (of labels: the majority), a column NAME@ANNOTATOR for each
-    annotator, and NAME@raters with the number of ratings. Agreement is Krippendorff's α.
+    Each relation gets a column with the mean rating (of labels: the majority), a column NAME@ANNOTATOR for
+    each annotator, and NAME@raters with the number of ratings. Agreement is Krippendorff's α.
 
     Example: likewise data import project-1.json --relation similarity:0..5 --output ratings.csv
     """

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def next_to_rate(
     model: Annotated[
         str,
-        typer.Argument(metavar="MODEL", help="Model folder, hub id or 'default'. Random choice does not use it."),
+        typer.Argument(
+            metavar="MODEL", help="Model folder, hub id or 'default'. Random choice does not use it."
+        ),
     ],
     pool: Annotated[
         str, typer.Argument(metavar="POOL", help="A file of pairs without ratings, or - for standard input.")

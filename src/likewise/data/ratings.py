@@ -112,7 +112,9 @@ def columns_to_profile(
         raise DataError(absent)
     if declared and not any(text.endswith(":classes") for text in declared):
         return None
-    return names or [column for column in columns if column not in texts and not is_of_annotator(column, columns)]
+    return names or [
+        column for column in columns if column not in texts and not is_of_annotator(column, columns)
+    ]
 
 
 def is_of_annotator(column: str, columns: Sequence[str]) -> bool:

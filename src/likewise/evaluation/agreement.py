@@ -32,7 +32,8 @@ METRIC_OF: dict[RelationKind, AlphaMetric] = {
 # Krippendorff's customary limits: from the first, data may be relied on; below the second, not at all.
 RELIABLE, TENTATIVE = 0.8, 0.667
 SAMPLES = 1000
-_FEWEST_ITEMS = 10
+# Fewer items give no interval and no verdict, and fewer than the second say nothing about one annotator.
+_FEWEST_ITEMS, _FEWEST_FOR_BLAME = 10, 30
 _MOST_ANNOTATORS = 50
 _OUTLIER_GAIN = 0.05
 
@@ -64,7 +65,7 @@ class Agreement:
     @property
     def outlier(self) -> str | None:
         """The annotator without whom the others agree clearly better (α rises by .05 or more), if any."""
-        if self.value is None or not self.without:
+        if self.value is None or not self.without or self.items < _FEWEST_FOR_BLAME:
             return None
         name, value = max(self.without, key=lambda one: one[1])
         return name if value >= self.value + _OUTLIER_GAIN else None
@@ -74,6 +75,8 @@ class Agreement:
         """What α means and what to do, in a few sentences."""
         if self.value is None:
             return f"Agreement cannot be measured: {self.reason}."
+        if self.items < _FEWEST_ITEMS:
+            return f"These are too few to judge agreement. Have {_FEWEST_ITEMS} or more rated by two people."
         if self.value >= RELIABLE:
             return "The annotators agree well."
         if self.value >= TENTATIVE:
@@ -242,7 +245,9 @@ def describe(name: str, found: Agreement) -> str:
     if found.value is None:
         return f"{name}: {found.verdict}"
     bounds = "" if found.low is None or found.high is None else f" [{found.low:.2f}, {found.high:.2f}]"
-    counts = f"{counted(found.items, 'item')} with 2 or more ratings, {counted(found.annotators, 'annotator')}"
+    counts = (
+        f"{counted(found.items, 'item')} with 2 or more ratings, {counted(found.annotators, 'annotator')}"
+    )
     return f"{name}: Krippendorff's α ({found.metric}) {found.value:.2f}{bounds}, {counts}. {found.verdict}"
 
 
