@@ -8,7 +8,7 @@ places are the candidates, whatever the order of the file. A pass keeps 8 bytes 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -85,13 +85,13 @@ def draw_candidates(
     *,
     most: int,
     seed: int,
-    rated: Iterable[object] = (),
+    rated: Iterable[tuple[str, str]] = (),
     text_a: str | None = None,
     text_b: str | None = None,
     progress: Progress | None = None,
 ) -> Candidates:
-    """Draw up to `most` candidates from a pool. Pairs of the tables `rated` are left out, in either order."""
-    known = {one for source in rated for one in _pairs_of(source, text_a, text_b)}
+    """Draw up to `most` candidates from a pool. The pairs `rated` are left out, in either order."""
+    known = {_mark(pair_key(*pair)) for pair in rated}
     table = open_table(pool)
     names = find_text_columns(table.columns, text_a, text_b, source=table.name)
     drawn, seen = _Drawn(most), set[int]()
@@ -121,14 +121,16 @@ def draw_candidates(
     return Candidates(table.columns, names, pairs, rows, len(seen), alike, repeated, left_out)
 
 
-def _pairs_of(source: object, text_a: str | None, text_b: str | None) -> Iterable[int]:
-    """The marks of the pairs in a table of rated pairs. Its text columns may have other names."""
+def read_pairs(
+    source: object, text_a: str | None = None, text_b: str | None = None
+) -> Iterator[tuple[str, str]]:
+    """The texts of a table of rated pairs. Its text columns may have other names than those of the pool."""
     table = open_table(source)
     named = [name if name in table.columns else None for name in (text_a, text_b)]
     names = find_text_columns(table.columns, *named, source=table.name)
     for row in table:
         a, b = (str(row.fields.get(name) or "") for name in names)
-        yield _mark(pair_key(a, b))
+        yield a, b
 
 
 def _mark(keys: Sequence[str], seed: int | None = None) -> int:

@@ -134,9 +134,9 @@ def import_annotations(
 
     `export` is a file of Label Studio (JSON, JSON-MIN, CSV) or Argilla (JSON, JSON lines, parquet, a folder
     of `datasets`), a table with one column (`annotators`) or one row per annotator, or such a table in
-    memory. The output has the columns text_a and text_b, one for each relation, NAME@ANNOTATOR for each annotator,
-    and NAME@raters with the number of ratings. `ties` says what a tie of labels becomes: empty, or the label
-    that is declared first. `pseudonyms` calls the annotators r1, r2, …
+    memory. The output has the columns text_a and text_b, one for each relation, NAME@ANNOTATOR for each
+    annotator, and NAME@raters with the number of ratings. `ties` says what a tie of labels becomes: empty, or
+    the label that is declared first. `pseudonyms` calls the annotators r1, r2, …
     """
     declared, columns = listed_names(relations, "relations"), listed_names(annotators, "annotators")
     require_path(output, "output")

@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 from likewise.annotation.judgements import SEVERAL, Tally
 from likewise.annotation.reading import Export, Judged
-from likewise.data.columns import missing_column
 from likewise.data.ratings import (
     ANNOTATOR_MARK,
     COUNT_NAME,
@@ -30,7 +29,7 @@ from likewise.data.values import is_missing, to_value
 from likewise.errors import DataError, Problem, UsageError
 from likewise.evaluation.agreement import Rating
 from likewise.records import MAX_NAME, Relation, Value
-from likewise.wording import listed
+from likewise.wording import listed, quoted
 
 Ties = Literal["empty", "first"]
 # A table may have so many columns of annotators in all; beyond, they come as rows.
@@ -173,7 +172,14 @@ def _relations(export: Export, declared: Sequence[str]) -> tuple[list[Relation],
             f"relation {listed(map(repr, twice))} is declared twice. Keep one --relation for each."
         )
     remedy = "name a question of the export: --relation NAME:lo..hi"
-    absent = [missing_column(n, tuple(profiles), export.name, remedy) for n in names if n not in profiles]
+    questions = listed(profiles) or "none"
+    absent = [
+        Problem(
+            export.name, f"no answer is to a question {quoted(name)}. The questions are {questions}", remedy
+        )
+        for name in names
+        if name not in profiles
+    ]
     if absent:
         raise DataError(absent)
     if declared:
@@ -187,7 +193,7 @@ def _relations(export: Export, declared: Sequence[str]) -> tuple[list[Relation],
         elif profile.present:
             guesses.append(f"question {name!r} is not used: its answers are neither numbers nor a few labels")
     if not relations:
-        found = f"no question has numbers or a few labels as answers. The questions are {listed(profiles)}"
+        found = f"no question has numbers or a few labels as answers. The questions are {listed(profiles) or 'none'}"
         raise DataError([Problem(export.name, found, "declare what was rated: --relation NAME:lo..hi")])
     return relations, guesses
 

@@ -71,7 +71,8 @@ def read_export(
     `relations` are the names of the declared relations and `annotators` the columns of annotators; both help
     to find the columns of a plain table.
     """
-    table = _json_table(Path(source)) if _is_json(source) else open_table(source)
+    json_file = _json_file(source)
+    table = open_table(source) if json_file is None else _json_table(json_file)
     rows = iter(table)
     first = next(rows, None)
     if first is None:
@@ -148,8 +149,11 @@ def _chain(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
     yield from rows
 
 
-def _is_json(source: object) -> bool:
-    return isinstance(source, str | Path) and split_endings(Path(source))[0] == ".json" and is_there(source)
+def _json_file(source: object) -> Path | None:
+    """The path of a JSON file that exists, or None if the source is another kind of table."""
+    if not isinstance(source, str | Path) or split_endings(Path(source))[0] != ".json":
+        return None
+    return Path(source) if is_there(source) else None
 
 
 def _json_table(path: Path) -> Table:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from likewise.annotation.candidates import Candidate, Candidates, draw_candidates
+from likewise.annotation.candidates import Candidate, Candidates, draw_candidates, read_pairs
 from likewise.annotation.choosing import STRATEGIES, Numbers, Pool, choose, pair_features
 from likewise.annotation.tasks import check_format, write_tasks
 from likewise.answering import COSINE, HEAD, Answering, Progress, find_relation
@@ -28,11 +29,14 @@ DEFAULT_STRATEGY = "random"
 # So many pairs of a pool are drawn at random, and the strategy chooses among them.
 CANDIDATES = 20_000
 COUNT = 50
+# Cosines whose spread is below this are alike.
+_ALIKE = 1e-6
 # What a strategy asks of the model.
 _ASKS_SCORES = frozenset({"scores", "scores+doubt", "scores+cover"})
 _ASKS_DOUBT = frozenset({"doubt", "mixed", "scores+doubt"})
 _ASKS_VECTORS = frozenset({"cover", "mixed", "scores+cover"})
 
+Features = NDArray[np.float32]
 # A model, or what loads it when it is needed.
 Loader = Callable[[], Answering]
 
@@ -83,7 +87,8 @@ class NextPairs:
         if len(pool.pairs) < pool.distinct and self.strategy != "random":
             found.append(f"chosen among {len(pool.pairs):,} of {pool.distinct:,} pairs, drawn at random")
         where = "" if self.output is None else f"{self.output}: "
-        found.append(f"{where}{counted(len(self.pairs), 'pair')} to rate, chosen by {self.strategy}")
+        how = "at random; the model was not used" if self.strategy == "random" else f"by {self.strategy}"
+        found.append(f"{where}{counted(len(self.pairs), 'pair')} to rate, chosen {how}")
         return found
 
 
@@ -105,6 +110,7 @@ def next_pairs(
     safe: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
+    asking: Progress | None = None,
 ) -> NextPairs:
     """Choose the pairs of a pool that people should rate next, and write them if an output is named.
 
@@ -112,6 +118,7 @@ def next_pairs(
     default, does not ask the model, which is then not loaded. The others choose among `candidates` pairs that
     are drawn at random, by the model's answers to `relation` (its first one). A text is in at most `per_text`
     of the chosen pairs, as long as there are others. `form` is csv (any table), label-studio or argilla.
+    `progress` is told of rows that were read, and `asking` of what the model has done.
     """
     if strategy not in STRATEGIES:
         raise UnknownNameError(f"there is no strategy {strategy!r}. Choose {', '.join(STRATEGIES)}.")
@@ -129,11 +136,12 @@ def next_pairs(
         check_format(target, form)
         check_output_file(target, inputs=[pool, *rated], overwrite=overwrite)
     with remembering_inputs():
+        before = [pair for source in rated for pair in read_pairs(source, text_a, text_b)]
         drawn = draw_candidates(
             pool,
             most=max(candidates, count),
             seed=seed,
-            rated=rated,
+            rated=before,
             text_a=text_a,
             text_b=text_b,
             progress=progress,
@@ -141,7 +149,7 @@ def next_pairs(
         if not drawn.pairs:
             found = f"all {drawn.rows:,} pairs of the pool are rated already or hold the same text twice"
             raise DataError([Problem("pool", found, "add new pairs to the pool")])
-        known = _asked(model, drawn, strategy, relation, rated, (text_a, text_b))
+        known = _asked(model, drawn, strategy, relation, before, asking)
         rng = np.random.default_rng(seed)
         rows = choose(known, min(count, len(drawn.pairs)), strategy=strategy, rng=rng, most=per_text)
         chosen = tuple(drawn.pairs[row] for row in rows)
@@ -155,8 +163,8 @@ def _asked(
     drawn: Candidates,
     strategy: str,
     relation: str | None,
-    rated: Sequence[object],
-    columns: tuple[str | None, str | None],
+    before: Sequence[tuple[str, str]],
+    progress: Progress | None,
 ) -> Pool:
     """What the strategy needs to know about the candidates."""
     texts = drawn.numbers()
@@ -172,9 +180,9 @@ def _asked(
     pairs = [pair.texts for pair in drawn.pairs]
     return Pool(
         texts,
-        _scores(answering, asked, pairs) if strategy in _ASKS_SCORES else nothing,
-        _doubt(answering, asked, pairs) if strategy in _ASKS_DOUBT else None,
-        *(_vectors(answering, pairs, rated, columns) if strategy in _ASKS_VECTORS else (None, None)),
+        _scores(answering, asked, pairs, progress) if strategy in _ASKS_SCORES else nothing,
+        _doubt(answering, asked, pairs, progress) if strategy in _ASKS_DOUBT else None,
+        *(_vectors(answering, pairs, before, progress) if strategy in _ASKS_VECTORS else (None, None)),
     )
 
 
@@ -188,9 +196,11 @@ def _loaded(model: str | os.PathLike[str] | Answering | Loader) -> Answering:
     return load(model)
 
 
-def _scores(model: Answering, relation: Relation, pairs: Sequence[tuple[str, ...]]) -> Numbers:
+def _scores(
+    model: Answering, relation: Relation, pairs: Sequence[tuple[str, ...]], progress: Progress | None
+) -> Numbers:
     """The predicted scores of pairs."""
-    values = model.answer(pairs, relation.name).values
+    values = model.answer(pairs, relation.name, progress=progress).values
     if isinstance(values, list):
         raise UsageError(
             f"{relation.name} is answered by labels, and this strategy spreads pairs over scores. Choose "
@@ -199,13 +209,16 @@ def _scores(model: Answering, relation: Relation, pairs: Sequence[tuple[str, ...
     return values
 
 
-def _doubt(model: Answering, relation: Relation, pairs: Sequence[tuple[str, ...]]) -> Numbers:
+def _doubt(
+    model: Answering, relation: Relation, pairs: Sequence[tuple[str, ...]], progress: Progress | None
+) -> Numbers:
     """How unsure a model is: one minus the probability of the likeliest label, or how far its head is from
     the line between its cosine and its head.
     """
-    first = model.answer(pairs, relation.name)
+    first = model.answer(pairs, relation.name, progress=progress)
     if first.probabilities is not None:
-        return 1.0 - first.probabilities.max(axis=1)
+        unlikely: Numbers = 1.0 - first.probabilities.max(axis=1)
+        return unlikely
     if not {COSINE, HEAD} <= set(model.sources(relation.name)):
         raise UsageError(
             f"this strategy compares the cosine and the head of {relation.name}, but this model answers from "
@@ -213,42 +226,25 @@ def _doubt(model: Answering, relation: Relation, pairs: Sequence[tuple[str, ...]
         )
     said = [model.answer(pairs, relation.name, source=source).values for source in (COSINE, HEAD)]
     cosines, heads = (np.asarray(values, dtype=np.float64) for values in said)
-    if np.ptp(cosines) == 0:
-        return np.abs(heads - heads.mean())
-    return np.abs(heads - np.polyval(np.polyfit(cosines, heads, 1), cosines))
+    x, y = cosines - cosines.mean(), heads - heads.mean()
+    # Cosines that are all alike say nothing: the line is then the mean.
+    slope = float(x @ y) / max(float(x @ x), len(x) * _ALIKE**2)
+    return np.asarray(np.abs(y - slope * x), dtype=np.float64)
 
 
 def _vectors(
     model: Answering,
     pairs: Sequence[tuple[str, str]],
-    rated: Sequence[object],
-    columns: tuple[str | None, str | None],
-) -> tuple[Any, Any]:
+    before: Sequence[tuple[str, str]],
+    progress: Progress | None,
+) -> tuple[Features, Features]:
     """The pair features of the candidates and of the rated pairs."""
-    before = _rated_texts(rated, columns)
-    every = [*pairs, *before]
+    every = [*pairs, *(pair for pair in before if all(pair))]
     distinct = list(dict.fromkeys(text for pair in every for text in pair))
     place = {text: row for row, text in enumerate(distinct)}
-    vectors = np.asarray(model.embedding().encode(distinct), dtype=np.float32)
+    vectors = np.asarray(model.embedding().encode(distinct, progress=progress), dtype=np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = vectors / np.where(lengths == 0, 1, lengths)
-    sides = [unit[[place[pair[side]] for pair in every]] for side in (0, 1)]
-    features = pair_features(sides[0], sides[1])
+    unit = (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
+    u, v = (unit[[place[pair[side]] for pair in every]] for side in (0, 1))
+    features = pair_features(u, v)
     return features[: len(pairs)], features[len(pairs) :]
-
-
-def _rated_texts(rated: Sequence[object], columns: tuple[str | None, str | None]) -> list[tuple[str, str]]:
-    """The texts of the rated pairs, as far as both are there."""
-    from likewise.data.columns import find_text_columns
-    from likewise.data.tables import open_table
-
-    found = []
-    for source in rated:
-        table = open_table(source)
-        named = [name if name in table.columns else None for name in columns]
-        names = find_text_columns(table.columns, *named, source=table.name)
-        for row in table:
-            a, b = (str(row.fields.get(name) or "") for name in names)
-            if a and b:
-                found.append((a, b))
-    return found

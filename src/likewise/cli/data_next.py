@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from likewise.cli import options
-from likewise.cli.console import counting, out, quiet_libraries
+from likewise.cli.console import out, progress_bar, quiet_libraries
 from likewise.disk import to_json
 from likewise.outputs import check_output_file
 
@@ -81,7 +81,9 @@ def next_to_rate(
 
         return load(model, device=device, precision=precision)
 
-    with counting("reading", "pairs", None if pool == "-" else count_rows(pool)) as advance:
+    with progress_bar("{task.fields[unit]}") as bar:
+        rows = bar.add_task("reading", total=None if pool == "-" else count_rows(pool), unit="pairs")
+        asked = bar.add_task("asking the model", total=None, unit="texts", visible=False)
         found = next_pairs(
             load,
             pool,
@@ -98,7 +100,8 @@ def next_to_rate(
             seed=seed,
             safe=safe_csv,
             overwrite=overwrite,
-            progress=advance,
+            progress=lambda number: bar.advance(rows, number),
+            asking=lambda number: bar.update(asked, advance=number, visible=True),
         )
     if as_json:
         out.print_json(to_json(found.to_dict()))

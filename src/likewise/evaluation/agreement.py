@@ -183,7 +183,7 @@ class _Coded:
             raise EvaluationError("no item has ratings of two annotators")
         size = np.bincount(self.item).astype(np.float64)
         weight = np.ones(len(size)) if weights is None else weights
-        counts = np.bincount(self.code, weight[self.item], len(self.values))
+        counts: Array = np.bincount(self.code, weight[self.item], len(self.values)).astype(np.float64)
         total = float(weight @ size)
         if self.metric == "nominal":
             same = self._same_codes(len(size))
@@ -207,7 +207,10 @@ class _Coded:
     def _same_codes(self, items: int) -> Array:
         """Σ n² over the labels of each item, where n annotators chose the label."""
         cells, n = np.unique(self.item * len(self.values) + self.code, return_counts=True)
-        return np.bincount(cells // len(self.values), n.astype(np.float64) ** 2, items)
+        found: Array = np.bincount(cells // len(self.values), n.astype(np.float64) ** 2, items).astype(
+            np.float64
+        )
+        return found
 
     def interval(self, seed: int) -> tuple[float | None, float | None]:
         """The 95 % interval of a percentile bootstrap over items; None for very few items."""
