@@ -266,7 +266,7 @@ def measure(corpus: Corpus, learner: str, seeds: range) -> dict[str, Any]:
         "spearman": compare(runs, 1),
         "pearson": compare(runs, 2),
         "start": {first: begun(corpus, learner, first, seeds) for first in ("random", "scores", "cover")},
-        "rounds": {tried: np.mean(np.array(rows), axis=0).tolist() for tried, rows in runs.items()},
+        "rounds": {tried: np.mean(np.array(rows), axis=0).round(4).tolist() for tried, rows in runs.items()},
     }
 
 

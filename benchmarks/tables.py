@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from tabling import (
+    annotation,
     experiments,
     house,
     kept,
@@ -67,6 +68,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "languages": multilingual.languages,
     "leaks": leaks.splits,
     "leaks-tests": leaks.tests,
+    "next-pairs": annotation.whole,
+    "next-pairs-skewed": annotation.skewed,
     "noise": regression.noise,
     "phrases-first": phrases.phrases_first,
     "relations": relations.relations,

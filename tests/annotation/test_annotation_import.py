@@ -321,6 +321,19 @@ def test_import_joins_tasks_of_the_same_pair_and_refuses_several_labels(tmp_path
     assert (last["similarity@raters"], last["similarity"], last["label@raters"]) == ("3", "2.0", "2")
 
 
+def test_import_shows_the_pairs_on_which_annotators_differ_most(tmp_path):
+    report = import_annotations(write(tmp_path / "w.csv", wide()), tmp_path / "r.csv", relations=RELATIONS)
+    numbers, labels = report.relations
+    assert [pair.texts for pair in numbers.disputed] == [PAIRS[2], PAIRS[1], PAIRS[0]]
+    assert [pair.texts for pair in labels.disputed] == [PAIRS[0]]
+    assert labels.disputes() == ["  differ on 'A man sings.' / 'A man is singing.': 1 same, 2 same, 3 other"]
+    assert report.to_dict()["relations"][1]["disputed"][0]["ratings"] == {
+        "1": "same",
+        "2": "same",
+        "3": "other",
+    }
+
+
 def test_import_guesses_relations_and_tells(tmp_path):
     report = import_annotations(write(tmp_path / "e.json", label_studio()), tmp_path / "r.csv")
     assert [(one.relation.name, one.relation.scale) for one in report.relations] == [

@@ -11,12 +11,14 @@ from typing import Any
 
 from likewise.annotation.judgements import COUNTED
 from likewise.annotation.merging import (
+    Rated,
     RatedPair,
     Ties,
     annotator_columns,
     count_column,
     merge,
     most_chosen,
+    most_disputed,
     rating_of,
 )
 from likewise.annotation.reading import KEPT, Export, read_export
@@ -25,15 +27,17 @@ from likewise.data.columns import find_any_texts
 from likewise.data.own import relation_option
 from likewise.data.writing import TableWriter
 from likewise.errors import UsageError
-from likewise.evaluation.agreement import METRIC_OF, Agreement, describe, measure_agreement
+from likewise.evaluation.agreement import METRIC_OF, RELIABLE, Agreement, describe, measure_agreement
 from likewise.files import remembering_inputs
 from likewise.outputs import check_output_file
-from likewise.records import Relation
-from likewise.wording import counted, listed
+from likewise.records import Relation, Value
+from likewise.wording import counted, listed, quoted
 
 _MARKS_OF_FORMS = ("|", "<", "..")
 _TIES = ("empty", "first")
 _SHOWN = 12
+# So many of the pairs on which annotators differ most are shown.
+_DISPUTED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class ImportedRelation:
     """One relation of an import: its annotators, how many pairs they rated, and how far they agree.
 
     `several` counts the pairs with two or more ratings. `ties` counts the pairs whose most frequent labels
-    are equally frequent.
+    are equally frequent. `disputed` are the pairs on which annotators differ most.
     """
 
     relation: Relation
@@ -50,6 +54,7 @@ class ImportedRelation:
     several: int
     ties: int
     agreement: Agreement
+    disputed: tuple[RatedPair, ...]
 
     @property
     def option(self) -> str:
@@ -65,7 +70,24 @@ class ImportedRelation:
             "pairs_with_several_ratings": self.several,
             "ties": self.ties,
             "agreement": self.agreement.to_dict(),
+            "disputed": [
+                {"texts": list(pair.texts), "ratings": pair.ratings[self.relation.name]}
+                for pair in self.disputed
+            ],
         }
+
+    def disputes(self) -> list[str]:
+        """A line for each disputed pair, if agreement is not good."""
+        value = self.agreement.value
+        if value is None or value >= RELIABLE:
+            return []
+        return [
+            f"  differ on {' / '.join(quoted(text, most=60) for text in pair.texts)}: "
+            + listed(
+                (f"{name} {_shown(said)}" for name, said in pair.ratings[self.relation.name].items()), most=9
+            )
+            for pair in self.disputed
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +134,7 @@ class ImportReport:
                 f"{one.relation.name} {one.relation.scale}: {who}, {counted(one.rated, 'pair')}{mean}"
             )
             found.append(f"  {describe(one.relation.name, one.agreement)}")
+            found += one.disputes()
         found.append(f"{self.output}: {counted(self.pairs, 'rated pair')}")
         return found
 
@@ -152,27 +175,27 @@ def import_annotations(
         names = [text.partition(":")[0] for text in declared]
         read = read_export(export, relations=names, text_a=text_a, text_b=text_b, annotators=columns)
         rated = merge(read, declared, pseudonyms=pseudonyms)
-        found = []
-        for relation in rated.relations:
-            asked = [pair.ratings[relation.name] for pair in rated.pairs if pair.ratings.get(relation.name)]
-            agreement = measure_agreement(rated.ratings(relation), metric=METRIC_OF[relation.kind], seed=seed)
-            classes = relation.kind == "classes"
-            found.append(
-                ImportedRelation(
-                    relation,
-                    rated.raters(relation),
-                    len(asked),
-                    sum(len(ratings) > 1 for ratings in asked),
-                    sum(len(most_chosen(ratings)) > 1 for ratings in asked) if classes else 0,
-                    agreement,
-                )
-            )
+        found = [_measured(rated, relation, seed) for relation in rated.relations]
         _write(target, rated.pairs, found, ties=ties, safe=safe, replace=overwrite)
     notes = (*_told(read), *rated.guesses, *(line for one in found for line in _rule(one, ties)))
     return ImportReport(
         target, read.form, read.columns, len(read.tasks), len(rated.pairs), tuple(found),
         dict(read.tally.counts), notes,
     )  # fmt: skip
+
+
+def _measured(rated: Rated, relation: Relation, seed: int) -> ImportedRelation:
+    asked = [pair.ratings[relation.name] for pair in rated.pairs if pair.ratings.get(relation.name)]
+    tied = (len(most_chosen(ratings)) > 1 for ratings in asked)
+    return ImportedRelation(
+        relation,
+        rated.raters(relation),
+        len(asked),
+        sum(len(ratings) > 1 for ratings in asked),
+        sum(tied) if relation.kind == "classes" else 0,
+        measure_agreement(rated.ratings(relation), metric=METRIC_OF[relation.kind], seed=seed),
+        most_disputed(rated, relation, most=_DISPUTED),
+    )
 
 
 def _told(read: Export) -> list[str]:
@@ -237,6 +260,10 @@ def _check_columns(columns: Sequence[str], texts: Sequence[str]) -> None:
             f"the relation {listed(map(repr, twice)) or 'names'} cannot stand beside the columns "
             f"{listed(texts)}. Rename the question in the export."
         )
+
+
+def _shown(value: Value) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _form(relation: Relation) -> str:

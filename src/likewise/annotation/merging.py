@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, median_low
+from statistics import fmean, median_low, pvariance
 from typing import Any, Literal
 
 from likewise.annotation.judgements import SEVERAL, Tally
@@ -123,6 +123,25 @@ def most_chosen(ratings: Mapping[str, Value]) -> list[str]:
     return [label for label, count in counts.items() if count == most]
 
 
+def most_disputed(rated: Rated, relation: Relation, *, most: int) -> tuple[RatedPair, ...]:
+    """The pairs on which annotators differ most: by the variance of numbers and of places of ordered labels,
+    and by the share of annotators who did not choose the most frequent label. Pairs on which all agree are
+    left out.
+    """
+    place = {label: float(number) for number, label in enumerate(relation.labels)}
+
+    def spread(pair: RatedPair) -> float:
+        said = list(pair.ratings.get(relation.name, {}).values())
+        if len(said) < 2:
+            return 0.0
+        if relation.kind == "classes":
+            return 1 - Counter(said).most_common(1)[0][1] / len(said)
+        return pvariance([place[value] if isinstance(value, str) else value for value in said])
+
+    found = sorted(rated.pairs, key=spread, reverse=True)[:most]
+    return tuple(pair for pair in found if spread(pair) > 0)
+
+
 def annotator_columns(relation: Relation, names: Sequence[str]) -> dict[str, str]:
     """The column of each annotator, such as similarity@anna. An annotator called "raters" gets a 2."""
     taken = {COUNT_NAME}
@@ -193,7 +212,8 @@ def _relations(export: Export, declared: Sequence[str]) -> tuple[list[Relation],
         elif profile.present:
             guesses.append(f"question {name!r} is not used: its answers are neither numbers nor a few labels")
     if not relations:
-        found = f"no question has numbers or a few labels as answers. The questions are {listed(profiles) or 'none'}"
+        questions = listed(profiles) or "none"
+        found = f"no question has numbers or a few labels as answers. The questions are {questions}"
         raise DataError([Problem(export.name, found, "declare what was rated: --relation NAME:lo..hi")])
     return relations, guesses
 
