@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr, t, ttest_rel
 
 import likewise
-from likewise.annotation.choosing import STRATEGIES, Pool, choose, pair_features
+from likewise.annotation.choosing import STRATEGIES, Pool, choose, cover_features
 from likewise.data import load_records, pair_key, text_key, write_json_aside
 from likewise.evaluation import holm
 from likewise.versions import commit, versions
@@ -81,7 +81,7 @@ def read_corpus(name: str, relation: str, vectors: dict[str, NDArray[np.float32]
     kept = list(pool.values())
     texts = [[numbers.setdefault(text_key(text), len(numbers)) for text in r.texts] for r in kept]
     sides = [(_stack(r, 0, vectors), _stack(r, 1, vectors)) for r in (kept, test)]
-    both = pair_features(*(np.concatenate([one[at] for one in sides]) for at in (0, 1)))
+    both = cover_features(*(np.concatenate([one[at] for one in sides]) for at in (0, 1)))
     cosines = [np.einsum("nd,nd->n", u, v, dtype=np.float64) for u, v in sides]
     gold = [np.array([float(r.values[relation]) for r in rows]) for rows in (kept, test)]
     return Corpus(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 
 import pytest
 
 from likewise.annotation import import_annotations
 from likewise.data import check
 from likewise.data.own import open_own_table
-from likewise.errors import DataError, FormatError, UsageError
+from likewise.errors import DataError, FormatError, LikewiseError, UsageError
 
 PAIRS = [("A man sings.", "A man is singing."), ("A dog.", "A cat."), ("It rains, hard.", 'He said "no".')]
 # By annotator, for each pair: similarity and label, or None if it was not rated.
@@ -409,3 +410,44 @@ def test_import_from_the_command_line_says_what_to_do_next(tmp_path, here):
     assert document["relations"][0]["agreement"]["items"] == 3
     assert document["left_out"]["cancelled"] == 1
     assert here("data", "import", "e.json", "--output", "r.csv")[0] == 2
+
+
+# What no export should hold, and what a damaged or malicious one may hold.
+JUNK = (
+    *(None, True, 0, -1, 1e308, 10**400, "", "x", "[", '[{"rating": 4}]', [], {}, [[]], [{}], "NaN", "a@b"),
+    *({"user_id": ["a"], "value": 3}, {"value": [1, 2], "user_id": None}, ["a", "b"], "similarity"),
+)
+
+
+def places_in(document, path=()):
+    """The paths of everything inside a document."""
+    keys = (
+        document if isinstance(document, dict) else range(len(document)) if isinstance(document, list) else ()
+    )
+    for key in list(keys):
+        yield (*path, key)
+        yield from places_in(document[key], (*path, key))
+
+
+def test_import_survives_exports_that_hold_anything_anywhere(tmp_path):
+    done = 0
+    for seed in range(150):
+        draw = random.Random(seed)
+        name = draw.choice([name for name in EXPORTS if name.endswith((".json", ".jsonl"))])
+        rows = EXPORTS[name][0]()
+        for _ in range(draw.randint(1, 3)):
+            *above, key = draw.choice(list(places_in(rows)))
+            inside = rows
+            for step in above:
+                inside = inside[step]
+            inside[key] = json.loads(json.dumps(draw.choice(JUNK)))
+        try:
+            report = import_annotations(
+                write(tmp_path / name, rows), tmp_path / "r.csv", relations=RELATIONS, overwrite=True
+            )
+        except LikewiseError:
+            pass
+        else:
+            done += 1
+            assert report.pairs == len(rows_of(tmp_path / "r.csv"))
+    assert 50 < done < 150

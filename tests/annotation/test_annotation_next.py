@@ -12,7 +12,7 @@ import pytest
 import likewise
 from likewise.annotation import import_annotations, next_pairs
 from likewise.annotation.candidates import draw_candidates
-from likewise.annotation.choosing import STRATEGIES, Pool, choose, pair_features
+from likewise.annotation.choosing import STRATEGIES, Pool, choose, cover_features
 from likewise.errors import DataError, UnknownNameError, UsageError
 
 UNKNOWN = "no such model"  # random choice must not ask for it
@@ -139,15 +139,15 @@ def test_choosing_gives_distinct_rows_and_can_take_them_all(strategy):
     assert list(again) == list(rows[:25])
 
 
-def test_pair_features_weigh_difference_and_product_alike():
+def test_choosing_features_weigh_difference_and_product_alike():
     rng = np.random.default_rng(0)
     u, v = rng.normal(size=(2, 50, 8)).astype(np.float32)
-    found = pair_features(u, v)
+    found = cover_features(u, v)
     assert found[:, :8] == pytest.approx(
         np.abs(u - v) / np.sqrt((np.abs(u - v) ** 2).sum(1).mean()), rel=1e-5
     )
     assert (found[:, 8:] ** 2).sum(1).mean() == pytest.approx(1, rel=1e-5)
-    assert pair_features(v, u) == pytest.approx(found)
+    assert cover_features(v, u) == pytest.approx(found)
 
 
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "random"])

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from likewise.annotation.judgements import SEVERAL, Answer, Tally, text_of, unpacked
+from likewise.annotation.judgements import SEVERAL, Judgement, Tally, text_of, unpacked
 from likewise.data.rows import Row
 
 _RESPONSES, _USERS, _STATUS = ".responses", ".responses.users", ".responses.status"
@@ -31,7 +31,7 @@ class ArgillaRecords:
         found = unpacked(fields.get("fields"))
         return found if isinstance(found, dict) else {}
 
-    def answers(self, row: Row, tally: Tally) -> Iterator[Answer]:
+    def answers(self, row: Row, tally: Tally) -> Iterator[Judgement]:
         """The submitted responses of a record."""
         responses = unpacked(row.fields.get("responses"))
         found = list(_by_user(responses) if isinstance(responses, list) else _by_question(responses))
@@ -50,7 +50,7 @@ class ArgillaColumns:
         """All columns."""
         return fields
 
-    def answers(self, row: Row, tally: Tally) -> Iterator[Answer]:
+    def answers(self, row: Row, tally: Tally) -> Iterator[Judgement]:
         """The submitted responses of a record."""
         found: list[tuple[str, str, dict[str, Any]]] = []
         for question in self._questions:
@@ -74,7 +74,7 @@ class ArgillaClassification:
         found = unpacked(fields.get("inputs"))
         return found if isinstance(found, dict) else fields
 
-    def answers(self, row: Row, tally: Tally) -> Iterator[Answer]:
+    def answers(self, row: Row, tally: Tally) -> Iterator[Judgement]:
         """The annotation of a record."""
         said = row.fields.get("annotation")
         found = []
@@ -147,12 +147,12 @@ def _value(said: object) -> Any:
     return said
 
 
-def _submitted(responses: list[Response], tally: Tally) -> Iterator[Answer]:
+def _submitted(responses: list[Response], tally: Tally) -> Iterator[Judgement]:
     for user, status, values in responses:
         kind = _LEFT_OUT.get(status.casefold().rpartition(".")[2])
         if kind is not None:
             tally.add(kind)
         else:
-            yield Answer(user or "unknown", values)
+            yield Judgement(user or "unknown", values)
     if not responses:
         tally.add("unrated")

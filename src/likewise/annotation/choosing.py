@@ -21,10 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.answering import Numbers
 from likewise.errors import UnknownNameError, UsageError
 
-Numbers = NDArray[np.float64]
-Rows = NDArray[np.int64]
+PoolRows = NDArray[np.int64]
 
 # As many parts of the range of predicted scores get the same number of pairs.
 PARTS = 10
@@ -51,7 +51,7 @@ class Pool:
         return len(self.scores)
 
 
-def choose(pool: Pool, count: int, *, strategy: str, rng: np.random.Generator, most: int = 1) -> Rows:
+def choose(pool: Pool, count: int, *, strategy: str, rng: np.random.Generator, most: int = 1) -> PoolRows:
     """The numbers of `count` rows of a pool, in the order in which they were chosen.
 
     A text is in at most `most` of the chosen pairs, as long as other pairs are left.
@@ -63,7 +63,7 @@ def choose(pool: Pool, count: int, *, strategy: str, rng: np.random.Generator, m
     return _Chosen(pool.texts, count, most).fill(STRATEGIES[strategy](pool, count, rng))
 
 
-def pair_features(u: NDArray[np.float32], v: NDArray[np.float32]) -> NDArray[np.float32]:
+def cover_features(u: NDArray[np.float32], v: NDArray[np.float32]) -> NDArray[np.float32]:
     """|u − v| and u∘v of the vectors of pairs, N×2d. Either half has a mean squared length of 1."""
     halves = np.abs(u - v), u * v
     return np.concatenate([half / max(float(np.sqrt((half**2).sum(1).mean())), 1e-12) for half in halves], 1)
@@ -75,7 +75,7 @@ class _Chosen:
     def __init__(self, texts: NDArray[np.int64], count: int, most: int) -> None:
         self._texts, self._count, self._most = texts, count, most
 
-    def fill(self, order: Iterable[int]) -> Rows:
+    def fill(self, order: Iterable[int]) -> PoolRows:
         """The first rows of an order whose texts are not used up, then the first of those passed over."""
         used: Counter[int] = Counter()
         chosen: list[int] = []
@@ -134,7 +134,7 @@ STRATEGIES: dict[str, Strategy] = {
 }
 
 
-def _parts(scores: Numbers) -> list[Rows]:
+def _parts(scores: Numbers) -> list[PoolRows]:
     """The rows of each tenth of the range of scores. Empty parts are left out."""
     low, high = float(scores.min()), float(scores.max())
     place = np.zeros(len(scores), dtype=np.int64)
@@ -143,7 +143,9 @@ def _parts(scores: Numbers) -> list[Rows]:
     return [rows for part in range(PARTS) if len(rows := np.flatnonzero(place == part))]
 
 
-def _in_turn(parts: Sequence[Rows | tuple[Rows, Iterator[int]]], rng: np.random.Generator) -> Iterator[int]:
+def _in_turn(
+    parts: Sequence[PoolRows | tuple[PoolRows, Iterator[int]]], rng: np.random.Generator
+) -> Iterator[int]:
     """One row of each part after the other, in a new random order each round, until all are empty."""
     left = [_rows_of(part) for part in parts]
     while left:
@@ -156,7 +158,7 @@ def _in_turn(parts: Sequence[Rows | tuple[Rows, Iterator[int]]], rng: np.random.
         left = [rows for rows in map(_peeked, left) if rows is not None]
 
 
-def _rows_of(part: Rows | tuple[Rows, Iterator[int]]) -> Iterator[int]:
+def _rows_of(part: PoolRows | tuple[PoolRows, Iterator[int]]) -> Iterator[int]:
     if isinstance(part, tuple):
         rows, order = part
         return (int(rows[at]) for at in order)
@@ -173,7 +175,7 @@ def _joined(first: int, rows: Iterator[int]) -> Iterator[int]:
     yield from rows
 
 
-def _least_sure(pool: Pool, rows: Rows, rng: np.random.Generator) -> Rows:
+def _least_sure(pool: Pool, rows: PoolRows, rng: np.random.Generator) -> PoolRows:
     """Rows in the order of their doubt, the greatest first; ties in random order."""
     mixed = rows[rng.permutation(len(rows))]
     return mixed[np.argsort(-_known_doubt(pool)[mixed], kind="stable")]

@@ -1,4 +1,4 @@
-"""Judgement: what one annotator said about one pair; Tally: what an export held beside judgements."""
+"""Judgement: what one annotator answered in one task; Tally: what an export held beside judgements."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SEVERAL = Several()
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Judgement:
     """What one annotator answered in one task, by question. `when` is the time of the last change, if known.
 
     A value is a number, a label, None, or SEVERAL.
@@ -66,7 +66,7 @@ class Tally:
         return [f"{number:,} {words[number != 1]}" for number, words in found if number]
 
 
-class Layout(Protocol):
+class ExportForm(Protocol):
     """The form of an export: what a row of it holds."""
 
     name: str
@@ -74,7 +74,7 @@ class Layout(Protocol):
     def data(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """The part of a row that may hold texts."""
 
-    def answers(self, row: Row, tally: Tally) -> Iterator[Answer]:
+    def answers(self, row: Row, tally: Tally) -> Iterator[Judgement]:
         """The answers in a row. What is not an answer is counted."""
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from likewise.annotation.judgements import SEVERAL, Answer, Tally, is_true, text_of, unpacked
+from likewise.annotation.judgements import SEVERAL, Judgement, Tally, is_true, text_of, unpacked
 from likewise.data.rows import Row
 from likewise.errors import DataError, Problem
 
@@ -42,7 +42,7 @@ class LabelStudioTasks:
         found = fields.get("data")
         return found if isinstance(found, dict) else {}
 
-    def answers(self, row: Row, tally: Tally) -> Iterator[Answer]:
+    def answers(self, row: Row, tally: Tally) -> Iterator[Judgement]:
         """The annotations of a task that were not cancelled."""
         annotations = _list(row.fields.get("annotations", row.fields.get("completions")))
         for one in annotations:
@@ -57,7 +57,7 @@ class LabelStudioTasks:
                 continue
             when = text_of(one.get("updated_at")) or text_of(one.get("created_at"))
             values = _by_question(_list(one.get("result")))
-            yield Answer(annotator_of(one.get("completed_by")), values, when)
+            yield Judgement(annotator_of(one.get("completed_by")), values, when)
         if not annotations:
             tally.add("unrated")
 
@@ -73,7 +73,7 @@ class OneAnswerPerRow:
         """All columns."""
         return fields
 
-    def answers(self, row: Row, tally: Tally) -> Iterator[Answer]:
+    def answers(self, row: Row, tally: Tally) -> Iterator[Judgement]:
         """The answer in a row."""
         if is_true(row.fields.get("was_cancelled")):
             tally.add("cancelled")
@@ -84,7 +84,7 @@ class OneAnswerPerRow:
             for column, cell in row.fields.items()
             if column != self.who and column.casefold() not in _OWN
         }
-        yield Answer(annotator_of(unpacked(row.fields.get(self.who))), values, when)
+        yield Judgement(annotator_of(unpacked(row.fields.get(self.who))), values, when)
 
 
 def find_annotator_column(columns: Sequence[str]) -> str | None:

@@ -27,7 +27,7 @@ from likewise.data.ratings import (
 )
 from likewise.data.values import is_missing, to_value
 from likewise.errors import DataError, Problem, UsageError
-from likewise.evaluation.agreement import Rating
+from likewise.evaluation.agreement import ItemRating
 from likewise.records import MAX_NAME, Relation, Value
 from likewise.wording import listed, quoted
 
@@ -60,7 +60,7 @@ class Rated:
     pairs: tuple[RatedPair, ...]
     guesses: tuple[str, ...]
 
-    def ratings(self, relation: Relation) -> Iterator[Rating]:
+    def ratings(self, relation: Relation) -> Iterator[ItemRating]:
         """The ratings of a relation, as `measure_agreement` takes them."""
         place = {label: number for number, label in enumerate(relation.labels)}
         for number, pair in enumerate(self.pairs):

@@ -14,7 +14,7 @@ from likewise.annotation.argilla import (
     ArgillaRecords,
     find_questions,
 )
-from likewise.annotation.judgements import Answer, Layout, Tally, text_of, unpacked
+from likewise.annotation.judgements import ExportForm, Judgement, Tally, text_of, unpacked
 from likewise.annotation.labelstudio import LabelStudioTasks, OneAnswerPerRow, find_annotator_column
 from likewise.annotation.wide import Groups, OneColumnPerAnnotator, find_groups
 from likewise.data.columns import find_any_texts
@@ -39,7 +39,7 @@ class Judged:
     """The answers to one pair in one task, with the task's own place."""
 
     texts: tuple[str, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[Judgement, ...]
     source: str
     kept: Mapping[str, Any] = field(default_factory=dict)
 
@@ -101,7 +101,7 @@ def _find_layout(
     relations: Sequence[str],
     annotators: Sequence[str],
     texts: tuple[str | None, str | None],
-) -> Layout:
+) -> ExportForm:
     """The form of an export by its first row and its columns."""
     fields = first.fields
     if annotators:
@@ -132,7 +132,7 @@ def _wide(
     relations: Sequence[str],
     annotators: Sequence[str],
     texts: tuple[str | None, str | None],
-) -> Layout:
+) -> ExportForm:
     names = find_any_texts(table.columns, *texts, source=table.name)
     others = [column for column in table.columns if column not in names]
     groups = find_groups(others, relations, annotators, source=table.name)

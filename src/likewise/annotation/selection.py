@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.annotation.candidates import Candidate, Candidates, draw_candidates, read_pairs
-from likewise.annotation.choosing import STRATEGIES, Numbers, Pool, choose, pair_features
+from likewise.annotation.choosing import STRATEGIES, Pool, choose, cover_features
 from likewise.annotation.tasks import check_format, write_tasks
-from likewise.answering import COSINE, HEAD, Answering, Progress, find_relation
+from likewise.answering import COSINE, HEAD, Answering, Numbers, Progress, find_relation
 from likewise.arguments import require_flag, require_path, require_seed, require_text
 from likewise.errors import DataError, Problem, UnknownNameError, UsageError
 from likewise.files import remembering_inputs
@@ -36,7 +36,7 @@ _ASKS_SCORES = frozenset({"scores", "scores+doubt", "scores+cover"})
 _ASKS_DOUBT = frozenset({"doubt", "mixed", "scores+doubt"})
 _ASKS_VECTORS = frozenset({"cover", "mixed", "scores+cover"})
 
-Features = NDArray[np.float32]
+_Features = NDArray[np.float32]
 # A model, or what loads it when it is needed.
 Loader = Callable[[], Answering]
 
@@ -237,7 +237,7 @@ def _vectors(
     pairs: Sequence[tuple[str, str]],
     before: Sequence[tuple[str, str]],
     progress: Progress | None,
-) -> tuple[Features, Features]:
+) -> tuple[_Features, _Features]:
     """The pair features of the candidates and of the rated pairs."""
     every = [*pairs, *(pair for pair in before if all(pair))]
     distinct = list(dict.fromkeys(text for pair in every for text in pair))
@@ -246,5 +246,5 @@ def _vectors(
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
     u, v = (unit[[place[pair[side]] for pair in every]] for side in (0, 1))
-    features = pair_features(u, v)
+    features = cover_features(u, v)
     return features[: len(pairs)], features[len(pairs) :]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from likewise.annotation.judgements import Answer, Tally
+from likewise.annotation.judgements import Judgement, Tally
 from likewise.data.columns import missing_column
 from likewise.data.ratings import ANNOTATOR_MARK, COUNT_NAME
 from likewise.data.rows import Row
@@ -37,7 +37,7 @@ class OneColumnPerAnnotator:
         """All columns."""
         return fields
 
-    def answers(self, row: Row, tally: Tally) -> Iterator[Answer]:
+    def answers(self, row: Row, tally: Tally) -> Iterator[Judgement]:
         """The ratings in a row."""
         rated = False
         for relation, columns in self.groups.items():
@@ -45,7 +45,7 @@ class OneColumnPerAnnotator:
                 cell = row.fields.get(column)
                 if not is_missing(cell):
                     rated = True
-                    yield Answer(annotator, {relation: cell})
+                    yield Judgement(annotator, {relation: cell})
         if not rated:
             tally.add("unrated")
 

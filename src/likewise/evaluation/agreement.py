@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import EvaluationError, UsageError
 from likewise.evaluation.intervals import resample
-from likewise.records import RelationKind
+from likewise.records import Array, RelationKind
 from likewise.wording import counted
 
 AlphaMetric = Literal["nominal", "ordinal", "interval"]
@@ -37,10 +37,9 @@ _FEWEST_ITEMS, _FEWEST_FOR_BLAME = 10, 30
 _MOST_ANNOTATORS = 50
 _OUTLIER_GAIN = 0.05
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 # One rating: the item, the annotator, and a number (for labels: the label, or its place in their order).
-Rating = tuple[Hashable, Hashable, Any]
+ItemRating = tuple[Hashable, Hashable, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ def krippendorff_alpha(table: Sequence[Sequence[Any]], *, metric: AlphaMetric = 
     return _Coded.of(cells, metric).alpha()
 
 
-def measure_agreement(ratings: Iterable[Rating], *, metric: AlphaMetric, seed: int = 1) -> Agreement:
+def measure_agreement(ratings: Iterable[ItemRating], *, metric: AlphaMetric, seed: int = 1) -> Agreement:
     """α of ratings with its interval, and α without each annotator. Undefined values have a reason."""
     coded = _Coded.of(list(ratings), metric)
     made = Agreement(metric, coded.items, len(coded.item), len(coded.names))
@@ -152,7 +151,7 @@ class _Coded:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, ratings: Sequence[Rating], metric: AlphaMetric) -> _Coded:
+    def of(cls, ratings: Sequence[ItemRating], metric: AlphaMetric) -> _Coded:
         if metric not in METRIC_OF.values():
             raise UsageError(f"there is no metric {metric!r}. Choose nominal, ordinal or interval.")
         item, _ = _numbered(one[0] for one in ratings)
