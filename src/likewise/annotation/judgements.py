@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from likewise.data.rows import Row
 
-# What is counted of an export, and how it is said. Both numbers are the singular and the plural.
+# What is counted of an export, and how it is said. One form for one thing and one for several.
 COUNTED = {
     "cancelled": ("skipped or cancelled answer was left out", "skipped or cancelled answers were left out"),
     "draft": ("draft was left out", "drafts were left out"),
