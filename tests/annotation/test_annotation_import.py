@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from likewise.annotation import import_annotations
+from likewise.annotation import import_annotations, next_pairs
 from likewise.data import check
 from likewise.data.own import open_own_table
 from likewise.errors import DataError, FormatError, LikewiseError, UsageError
@@ -333,6 +333,23 @@ def test_import_shows_the_pairs_on_which_annotators_differ_most(tmp_path):
         "2": "same",
         "3": "other",
     }
+
+
+def test_import_and_next_take_frames(tmp_path):
+    frame = pytest.importorskip("pandas").DataFrame(
+        [
+            {"text_a": "a b", "text_b": "c", "rater1": 1, "rater2": None},
+            {"text_a": "d e", "text_b": "f", "rater1": 3, "rater2": 4},
+        ]
+    )
+    report = import_annotations(frame, tmp_path / "r.csv")
+    assert [(row["rating"], row["rating@raters"]) for row in rows_of(tmp_path / "r.csv")] == [
+        ("1.0", "1"),
+        ("3.5", "2"),
+    ]
+    assert report.relations[0].several == 1
+    chosen = next_pairs("no such model", frame, tmp_path / "n.csv", rated=[frame[:1]])
+    assert chosen.texts == [("d e", "f")]
 
 
 def test_import_guesses_relations_and_tells(tmp_path):
