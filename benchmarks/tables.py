@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from tabling import (
+    annotation,
     experiments,
     house,
     kept,
@@ -69,6 +70,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "leaks": leaks.splits,
     "leaks-tests": leaks.tests,
     "long-texts": long_texts.windows,
+    "next-pairs": annotation.whole,
+    "next-pairs-skewed": annotation.skewed,
     "noise": regression.noise,
     "phrases-first": phrases.phrases_first,
     "relations": relations.relations,

@@ -5,7 +5,8 @@
     python examples/several_ratings.py --compare      also: is a relation better off with a model of its own?
 
 Your file has two texts a row and a column per rating. Cells may be empty: a pair that nobody rated on some
-question still teaches the others. Nothing is uploaded; everything lies in the output folder.
+question still teaches the others. An export of Label Studio or Argilla becomes such a file with
+`likewise data import EXPORT --output mine.csv`. Nothing is uploaded; everything lies in the output folder.
 """
 
 from __future__ import annotations

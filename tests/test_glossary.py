@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     "README.md",
+    "docs/annotation.md",
     "docs/data.md",
     "docs/evaluation.md",
     "docs/explain.md",
@@ -28,6 +29,7 @@ PAGES = (
 MODULES: tuple[str, ...] = (
     "__init__.py",
     "adapters.py",
+    "annotation",
     "answering.py",
     "api.py",
     "arguments.py",

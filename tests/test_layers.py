@@ -28,6 +28,7 @@ LAYERS = [
     ["store"],
     ["explain"],
     ["predict", "evaluation", "training"],
+    ["annotation"],
     ["kinds"],
     ["recipes"],
     ["api"],

@@ -219,7 +219,7 @@ def _paths(inputs: Iterable[object]) -> Iterator[Path]:
     out.
     """
     for found in inputs:
-        if found == "-":
+        if isinstance(found, str) and found == "-":  # a frame compares each of its cells
             yield from (STANDARD_INPUT,) if is_file_on(0) else ()
         elif isinstance(found, str | os.PathLike) and str(found):
             path = Path(os.path.expanduser(found))

@@ -1,4 +1,4 @@
-"""`likewise data`: list the named corpora, check a file, split a file."""
+"""`likewise data`: list the named corpora; check, split and import files; choose pairs to rate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.table import Column, Table
 
-from likewise.cli import options
+from likewise.cli import data_import, data_next, options
 from likewise.cli.console import PrintableConsole, out
 from likewise.data.catalogue import Corpus, corpus_names, find_corpus
 from likewise.data.checking import check
@@ -24,7 +24,12 @@ from likewise.disk import to_json
 from likewise.records import Relation
 from likewise.wording import counted
 
-app = typer.Typer(help="List the named corpora, check a file, or split a file.", no_args_is_help=True)
+app = typer.Typer(
+    help="List corpora; check, split or import a file; choose pairs to rate.", no_args_is_help=True
+)
+
+app.command("import")(data_import.import_export)
+app.command("next")(data_next.next_to_rate)
 
 _FEW = 6
 

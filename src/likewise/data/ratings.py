@@ -35,6 +35,9 @@ _ID_NAMES = (
 _MOST_LABELS = 20
 _LARGEST = 1e15
 _WORDS = re.compile(r"[a-z]+")
+# `similarity@anna` holds what one annotator said, and `similarity@raters` how many rated, if there is a
+# column `similarity`. `data import` writes such columns.
+ANNOTATOR_MARK, COUNT_NAME = "@", "raters"
 
 
 @dataclass(slots=True)
@@ -109,7 +112,17 @@ def columns_to_profile(
         raise DataError(absent)
     if declared and not any(text.endswith(":classes") for text in declared):
         return None
-    return names or [column for column in columns if column not in texts]
+    return names or [
+        column for column in columns if column not in texts and not is_of_annotator(column, columns)
+    ]
+
+
+def is_of_annotator(column: str, columns: Sequence[str]) -> bool:
+    """Whether a column belongs to an annotator of another column: `similarity@anna` beside `similarity`.
+
+    Such a column is a relation only if it is declared.
+    """
+    return column.rpartition(ANNOTATOR_MARK)[0] in columns
 
 
 def relations_of(
