@@ -28,6 +28,8 @@ from likewise.files import is_there, remembering_inputs
 from likewise.folders import is_raw
 from likewise.kinds.context import RunContext
 from likewise.predict import Answerer, Scores, load, load_classifier
+from likewise.predict.labels import Classifier
+from likewise.recipes.calibrate import CalibrationReport, calibrate_model
 from likewise.recipes.own import LabelTexts, recipe_for_table, with_label_texts, with_own_table
 from likewise.recipes.reading import Overrides, named_document, parse_override, recipe_from
 from likewise.recipes.run import RunReport, dry_run, run_recipe
@@ -466,6 +468,68 @@ def _changes(overrides: Overrides) -> dict[str, Any]:
         require_mapping(overrides, "overrides")
         return dict(overrides)
     return dict(map(parse_override, listed_names(overrides, "overrides")))
+
+
+def calibrate(
+    model: str | os.PathLike[str] | Answering,
+    data: Any,
+    output: str | os.PathLike[str],
+    *,
+    task: str | None = None,
+    text: str | None = None,
+    label: str | None = None,
+    labels: LabelTexts | None = None,
+    templates: str | Sequence[str] = (),
+    use: int | None = None,
+    seed: int = 1,
+    overwrite: bool = False,
+    device: str | None = None,
+    precision: str = "fp32",
+    data_dir: str | os.PathLike[str] | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> CalibrationReport:
+    """Fit the probabilities of a label model to labelled texts that it was not trained on.
+
+    `data` is a file, a frame, a dataset or a list of dicts. `text` is its column of texts, and `label` the
+    column of labels, which defaults to the name of the `task`. `use` draws so many texts. An encoder that was
+    not trained gets the task and its labels, which `labels` says in words. The calibrated model is written to
+    `output`; the old one stays.
+    """
+    _check_places(model, device, precision, data_dir)
+    _check_output(output)
+    for name, value in (("task", task), ("text", text), ("label", label)):
+        require_text(value, name)
+    require_mapping(labels, "labels")
+    require_seed(seed)
+    require_flag(overwrite, "overwrite")
+    if use is not None:
+        require_count(use, "use", most=10**9)
+    with remembering_inputs():
+        opened = (
+            model
+            if isinstance(model, Answering)
+            else load_classifier(model, device=device, precision=precision)
+        )
+        if not isinstance(opened, Classifier):
+            raise UsageError(
+                "only models with label texts can be calibrated. Train one with likewise train FILE --text "
+                "COLUMN --label COLUMN."
+            )
+        return calibrate_model(
+            opened,
+            os.fspath(data) if isinstance(data, os.PathLike) else data,
+            os.fspath(output),
+            task=task,
+            text=text,
+            column=label,
+            labels=labels,
+            templates=listed_names(templates, "templates"),
+            use=use,
+            seed=seed,
+            data_dir=None if data_dir is None else Path(data_dir),
+            overwrite=overwrite,
+            tell=tell,
+        )
 
 
 def _check_output(output: object) -> None:

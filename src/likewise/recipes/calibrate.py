@@ -1,0 +1,199 @@
+"""Fit the probabilities of a label model to labelled texts that it was not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.data import load_records
+from likewise.data.own import OwnTable, open_own_table
+from likewise.errors import DataError, Problem, UsageError
+from likewise.methods.label_embedding import Calibration, fit_calibration
+from likewise.predict.families import family_of_model
+from likewise.predict.labels import Classifier
+from likewise.recipes.run import Target
+from likewise.records import Relation
+from likewise.schema.labels import new_task, words_of
+from likewise.wording import counted
+
+# With fewer texts the fit says more about them than about the model.
+FEWEST = 20
+# The reported error is measured on texts that the fit left out, in so many parts.
+_PARTS = 5
+_BINS = 15
+Numbers = NDArray[np.float64]
+_KEPT = ("recipe", "method", "name", "stages", "update", "run")
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationReport:
+    """A calibration: its texts, and the expected calibration error before and after it, by cross-validation.
+
+    `model` answers with the new probabilities.
+    """
+
+    output: Path
+    task: str
+    texts: int
+    before: float
+    after: float
+    temperature: float
+    model: Classifier
+
+
+def calibrate_model(
+    classifier: Classifier,
+    source: object,
+    output: str | Path,
+    *,
+    task: str | None = None,
+    text: str | None = None,
+    column: str | None = None,
+    labels: Any = None,
+    templates: Sequence[str] = (),
+    use: int | None = None,
+    seed: int = 1,
+    data_dir: Path | None = None,
+    overwrite: bool = False,
+    tell: Callable[[str], None] = lambda line: None,
+) -> CalibrationReport:
+    """Calibrate a task of a model, or a raw encoder on labels that it reads, and write the new model.
+
+    `use` draws so many of the texts. The model's folder stays as it is.
+    """
+    target = Target.of(Path(output), overwrite)
+    name = _task_name(classifier, task, column)
+    table = open_own_table(
+        source,
+        name=source if isinstance(source, str) else "table",
+        declared=[f"{column or name}:classes"],
+        text_a=text,
+        data_dir=data_dir,
+        pairs=False,
+    )
+    relation = _relation_of(classifier, name, table, labels, templates, tell)
+    texts, gold = _rows(table, relation, column or name, text, data_dir)
+    if use is not None and use < len(texts):
+        chosen = np.random.default_rng(seed).permutation(len(texts))[:use]
+        texts, gold = [texts[place] for place in chosen], gold[chosen]
+    if len(texts) < FEWEST:
+        found = f"has {counted(len(texts), 'labelled text')}, but {FEWEST} or more are needed"
+        raise DataError([Problem(table.name, found, "label more texts that the model was not trained on")])
+    before = classifier.answer([(text,) for text in texts], relation).probabilities
+    scores = classifier.scores(relation, texts)
+    after = _cross_validated(scores, gold, seed)
+    fitted = classifier.calibrate(relation, texts, [relation.labels[number] for number in gold])
+    about = {key: value for key, value in classifier.about.items() if key in _KEPT}
+    target.save(classifier.model, about)
+    return CalibrationReport(
+        target.folder,
+        name,
+        len(texts),
+        calibration_error(np.asarray(before), gold),
+        calibration_error(after, gold),
+        fitted.temperature,
+        classifier,
+    )
+
+
+def calibration_error(probabilities: Numbers, gold: NDArray[np.int64]) -> float:
+    """The expected calibration error over 15 bins of equal width: N×C and N to 0..1.
+
+    Source: Guo et al. 2017, equation 3.
+    """
+    sure = probabilities.max(axis=1)
+    right = probabilities.argmax(axis=1) == gold
+    places = np.minimum((sure * _BINS).astype(int), _BINS - 1)
+    parts = [places == place for place in range(_BINS) if (places == place).any()]
+    return float(sum(mine.mean() * abs(right[mine].mean() - sure[mine].mean()) for mine in parts))
+
+
+def _task_name(classifier: Classifier, task: str | None, column: str | None) -> str:
+    """The task to calibrate: the named one, the only one, or a new one of a raw encoder."""
+    known = [relation.name for relation in classifier.relations]
+    if not known:
+        if task is None and column is None:
+            raise UsageError(
+                "this encoder has no task yet. Name one with --task, and its column with --label if the column "
+                "has another name."
+            )
+        return task or str(column)
+    if task is None and len(known) > 1:
+        raise UsageError(f"the model has the tasks {', '.join(known)}. Name one with --task.")
+    return classifier.model.task(task or known[0]).name
+
+
+def _relation_of(
+    classifier: Classifier,
+    name: str,
+    table: OwnTable,
+    labels: Any,
+    templates: Sequence[str],
+    tell: Callable[[str], None],
+) -> Relation:
+    """The task as the model answers it. A raw encoder gets it now, with the labels of the column."""
+    if classifier.relations:
+        if labels or templates:
+            raise UsageError(
+                f"the model has its own words for the labels of {name!r}. Leave --labels and --template out."
+            )
+        return classifier.model.task(name)
+    [found] = table.relations
+    said = {label: [words_of(label)] for label in found.labels} | dict(labels or {})
+    extra = [label for label in said if label not in found.labels]
+    if extra:
+        raise UsageError(
+            f"{extra[0]!r} is not in column {found.name!r} ({', '.join(found.labels)}). Write --labels 'NAME = "
+            "WORDS' with a name that is in the column."
+        )
+    relation = new_task(name, said)
+    if templates:
+        classifier.model.templates = tuple(templates)
+    family_of_model(classifier.model).extend(classifier.model, relation, tell)
+    return relation
+
+
+def _rows(
+    table: OwnTable, relation: Relation, column: str, text: str | None, data_dir: Path | None
+) -> tuple[list[str], NDArray[np.int64]]:
+    records = load_records(
+        table.source, relations=table.relations, text_a=text, pairs=False, data_dir=data_dir
+    )
+    [found] = [one.name for one in table.relations if one.name == column]
+    rows = [(record, record.values.get(found)) for record in records]
+    unknown = [
+        Problem(
+            record.source,
+            f"label {value!r} is not one of the task's ({', '.join(relation.labels)})",
+            "correct it, or add the label to the task first (likewise update --add-label)",
+        )
+        for record, value in rows
+        if value is not None and value not in relation.labels
+    ]
+    if unknown:
+        raise DataError(unknown)
+    rated = [(record.texts[0], relation.labels.index(str(value))) for record, value in rows if value is not None]
+    return [one for one, _ in rated], np.array([number for _, number in rated], dtype=np.int64)
+
+
+def _cross_validated(scores: Numbers, gold: NDArray[np.int64], seed: int) -> Numbers:
+    """Probabilities of texts by calibrations that were fitted without them."""
+    made = np.empty_like(scores)
+    order = np.random.default_rng(seed).permutation(len(gold))
+    for part in range(_PARTS):
+        left_out = order[part::_PARTS]
+        others = np.setdiff1d(order, left_out)
+        made[left_out] = _probabilities(scores[left_out], fit_calibration(scores[others], gold[others]))
+    return made
+
+
+def _probabilities(scores: Numbers, fitted: Calibration) -> Numbers:
+    from scipy.special import softmax
+
+    found: Numbers = softmax(scores / fitted.temperature + np.array(fitted.offsets), axis=1)
+    return found
