@@ -2,7 +2,7 @@
 
     python benchmarks/sync_cost.py --turns 5 --output benchmarks/results/sync-cost.json
 
-One process trains a model of two relations in turns of three: synced, with fsync that does nothing, and synced again.
+One process trains in turns of three: synced, with fsync that does nothing, and synced again.
 
     ratio      wall seconds synced / not synced
     control    wall seconds synced again / synced: what the ratio would be if syncing cost nothing. Where it
