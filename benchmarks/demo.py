@@ -2,8 +2,8 @@
 
     python benchmarks/demo.py --output benchmarks/results/demo.json
 
-Nothing was chosen on the test file. The recipe is the one that `train FILE` runs, with fewer epochs, so that it
-takes about a minute. `--models` measures models that were trained before, one per seed.
+Nothing was chosen on the test file. The recipe is the one that `train FILE` runs, with fewer epochs, so that
+it takes about a minute. `--models` measures models that were trained before, one per seed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def measured(reviews: Path, raw: Answerer, model: Answerer) -> dict[str, dict[st
             "raw": old.value,
             "trained": new.value,
             "gain": new.value - old.value,
-            "interval": [gains[old.name].interval.low, gains[old.name].interval.high],
+            "interval": [100 * gains[old.name].interval.low, 100 * gains[old.name].interval.high],
             "rows worth": gains[old.name].groups,
             "dev raw": dev_old.value,
             "dev trained": dev_new.value,

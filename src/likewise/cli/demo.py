@@ -129,7 +129,8 @@ class Tested:
 
         relations = [Relation.parse(text) for text in RELATIONS]
         suite = Suite("reviews", tuple(Task(r.name, file=file, relation=r) for r in relations))
-        before, after = measure(raw, suite, source="cosine"), measure(model, suite)
+        before = measure(raw, suite, source="cosine", keep_predictions=True)
+        after = measure(model, suite, keep_predictions=True)
         return cls(load_records(file, relations=relations), before, after)
 
     @property
@@ -145,6 +146,11 @@ class Tested:
         """The model's answer to every pair."""
         return self.after.predictions[relation].predicted
 
+    @property
+    def error(self) -> NDArray[Any]:
+        """By how many points the model's opinion on every pair is off."""
+        return abs(self.answered("opinion") - self.rated("opinion"))
+
 
 def _show_evaluation(tested: Tested) -> None:
     from rich.table import Table
@@ -152,16 +158,17 @@ def _show_evaluation(tested: Tested) -> None:
     from likewise.evaluation import compare_results
 
     pairs = f"{len(tested.records)} held-out pairs about other things"
-    out.print(f"\n[bold]2. Evaluate[/bold] on {pairs}, and compare with the raw encoder", end="\n\n")
+    _say(f"\n[bold]2. Evaluate[/bold] on {pairs}, against the raw encoder\n")
     gains = compare_results(tested.after, tested.before)
     columns = ("relation", "raw cosine", "trained model", "gain")
     table = Table(*columns, box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for old, new in zip(tested.before.tasks, tested.after.tasks, strict=True):
         gain = gains[old.name]
         cells = (_with_interval(old.value, old.interval, ""), _with_interval(new.value, new.interval, ""))
-        table.add_row(old.name, *cells, _with_interval(gain.difference, gain.interval, "+"))
+        interval = gain.interval and gain.interval.scaled(100)
+        table.add_row(old.name, *cells, _with_interval(100 * gain.difference, interval, "+"))
     out.print(table)
-    out.print("Spearman ×100 with its 95 % confidence interval", style="dim")
+    _say("Spearman ×100 with its 95 % confidence interval", style="dim")
 
 
 def _with_interval(value: float, interval: Interval | None, sign: str) -> str:
@@ -171,64 +178,71 @@ def _with_interval(value: float, interval: Interval | None, sign: str) -> str:
 
 
 def _show_pairs(tested: Tested) -> None:
-    out.print(
-        "\n[bold]3. Look[/bold] at test pairs that the cosine misjudges most, of three sorts. "
-        "A rule picks them.",
-        end="\n\n",
-    )
     import numpy as np
 
-    similarity, opinion = tested.rated("similarity"), tested.rated("opinion")
-    elsewhere = (similarity == 0) & (opinion == 4)
-    sorts = (
-        ("opposite opinions, highest cosine", opinion == 0, -tested.cosine),
-        ("the same said in other words, lowest cosine", similarity == 5, tested.cosine),
-        ("the same opinion on different things, lowest cosine", elsewhere, tested.cosine),
+    _say(
+        "\n[bold]3. Look[/bold] at three test pairs. A rule picks them: of each sort, the one with the "
+        "median error of the trained model's opinions.\n"
     )
-    for title, chosen, order in sorts:
-        _show_pair(tested, int(np.flatnonzero(chosen)[np.argmin(order[chosen])]), title)
+    similarity, opinion = tested.rated("similarity"), tested.rated("opinion")
+    sorts = {
+        "the same thing, opposite opinions": (similarity == 1) & (opinion == 0),
+        "the same said in other words": similarity == 5,
+        "different things, the same opinion": (similarity == 0) & (opinion == 4),
+    }
+    for title, chosen in sorts.items():
+        rows = np.flatnonzero(chosen)
+        by_error = rows[np.argsort(tested.error[rows], kind="stable")]
+        _show_pair(tested, int(by_error[len(by_error) // 2]), title)
 
 
 def _show_pair(tested: Tested, row: int, title: str) -> None:
     out.print(f"   [dim]{title}[/dim]")
     for text in tested.records[row].texts:
-        out.print(Padding(Text(text), (0, 0, 0, 3)))
-    out.print(f"   raw cosine {tested.cosine[row]:.2f}", markup=False, highlight=False)
+        out.print(Padding(Text(text), (0, 0, 0, 3)), soft_wrap=False)
+    out.print(f"   raw cosine {tested.cosine[row]:.2f}", markup=False)
     for relation in map(Relation.parse, RELATIONS):
         answer, rating = tested.answered(relation.name)[row], tested.rated(relation.name)[row]
-        told = f"   {relation.name:<10} model {answer:.1f}, rating {rating:g} (scale {relation.scale})"
-        out.print(told, markup=False, highlight=False)
+        told = f"   {relation.name:<10} trained model {answer:.1f}, rating in the sample {rating:g}"
+        out.print(f"{told} ({relation.scale})", markup=False)
     out.print()
 
 
 def _show_limit(tested: Tested) -> None:
     import numpy as np
 
-    off = np.abs(tested.answered("opinion") - tested.rated("opinion"))
+    off = tested.error
     far = int((off >= FAR).sum())
-    out.print(
+    _say(
         f"[bold]4. Its limit[/bold]: {far} of the {len(off)} opinions are off by {FAR:g} points or more. "
-        "This one is furthest off.",
-        end="\n\n",
+        "This one is furthest off.\n"
     )
     _show_pair(tested, int(np.argmax(off)), "the largest error of the trained model")
-    out.print(
-        "We wrote and rated these pairs by a rule, so they are tidier than real ratings. "
-        "They show that training works, not how well it works on your texts.",
+    _say(
+        "We wrote the texts and rated the pairs by a rule, so they are tidier than real ratings. "
+        "They show what training can do, not how well it works on your texts.",
         style="dim",
     )
 
 
 def _show_next(output: Path) -> None:
-    out.print(
-        f"\nThe model is in {output}. Ask it, then train on a table of your own: a row holds two texts\n"
-        "and a rating. This command measures the gain over the raw cosine, too.\n",
-        markup=False,
-        highlight=False,
+    out.print(f"\nThe model is in {output}. Ask it about two texts:\n", markup=False)
+    _show_commands(f'likewise score "A lovely flat." "I had to leave that flat." --model {output}')
+    _say(
+        "\nThen train on a table of your own. A row holds two texts and a rating. The training says how much "
+        "is gained over the raw cosine:\n"
     )
-    for line in (
-        f'likewise score "What a lovely flat." "I had to leave that flat." --model {output}',
+    _show_commands(
         "likewise data check your-pairs.csv --relation similarity:0..5",
         "likewise train your-pairs.csv --relation similarity:0..5 --output my-model",
-    ):
-        out.print(f"   {line}", markup=False, highlight=False)
+    )
+
+
+def _show_commands(*lines: str) -> None:
+    for line in lines:
+        out.print(f"   {line}", markup=False)
+
+
+def _say(text: str, **options: Any) -> None:
+    """A paragraph, broken between words."""
+    out.print(text, soft_wrap=False, **options)
