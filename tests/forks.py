@@ -34,12 +34,13 @@ class Fork:
         script: Path | None = None,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
+        input: str | None = None,
     ) -> None:
         self.args = ["likewise" if script is None else str(script), *map(str, arguments)]
         self._said = tempfile.TemporaryDirectory(prefix="forks-")
         folder = str(cwd or Path.cwd())
         environment = dict(os.environ if env is None else env)
-        given = (self.args, script is not None, folder, environment, self._said.name)
+        given = (self.args, script is not None, folder, environment, self._said.name, input)
         self._process = CONTEXT.Process(target=_be, args=given)
         self._process.start()
 
@@ -79,7 +80,14 @@ def run(*arguments: object, check: bool = False, **options: object) -> subproces
     return subprocess.CompletedProcess(fork.args, fork.returncode, out, err)
 
 
-def _be(arguments: list[str], script: bool, folder: str, environment: dict[str, str], said: str) -> None:
+def _be(
+    arguments: list[str],
+    script: bool,
+    folder: str,
+    environment: dict[str, str],
+    said: str,
+    given: str | None,
+) -> None:
     code = 70
     try:
         # As Python begins: a server of forks ignores Ctrl-C.
@@ -87,7 +95,8 @@ def _be(arguments: list[str], script: bool, folder: str, environment: dict[str, 
         os.environ.clear()
         os.environ.update(environment)
         os.chdir(folder)
-        for number, name in ((0, os.devnull), (1, f"{said}/out"), (2, f"{said}/err")):
+        os.dup2(os.open(os.devnull, os.O_RDONLY) if given is None else _piped(given), 0)
+        for number, name in ((1, f"{said}/out"), (2, f"{said}/err")):
             os.dup2(os.open(name, os.O_RDWR | os.O_CREAT, 0o600), number)
         sys.stdin, sys.stdout, sys.stderr = (
             open(number, mode, encoding="utf8", closefd=False)
@@ -102,6 +111,14 @@ def _be(arguments: list[str], script: bool, folder: str, environment: dict[str, 
         traceback.print_exc()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _piped(given: str) -> int:
+    """The end of a pipe that a short text is read from."""
+    end, beginning = os.pipe()
+    os.write(beginning, given.encode())
+    os.close(beginning)
+    return end
 
 
 def _call(script: bool) -> int:

@@ -10,7 +10,6 @@ import re
 import resource
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -19,9 +18,9 @@ from tests import forks
 ENVIRONMENT = {**os.environ, "HF_HUB_OFFLINE": "1", "COLUMNS": "120"}
 
 
-def call(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def call(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own, forked from one that has imported torch."""
-    return forks.run(*arguments, cwd=cwd, env=ENVIRONMENT)
+    return forks.run(*arguments, env=ENVIRONMENT, **options)
 
 
 def start(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
@@ -107,7 +106,7 @@ def test_score_does_not_write_over_what_it_reads(model, tmp_path):
 
 
 def test_score_of_an_unknown_relation_writes_nothing(model):
-    result = start("score", "-", "--model", model, "--relation", "mood", input="a,b\na man,a dog\n")
+    result = call("score", "-", "--model", model, "--relation", "mood", input="a,b\na man,a dog\n")
     assert result.returncode == 2
     assert result.stdout == ""
     assert "'mood'" in result.stderr
@@ -118,7 +117,7 @@ def test_score_reads_standard_input_and_writes_standard_output(model):
     rows = list(csv.DictReader(result.stdout.splitlines()))
     assert [row["a"] for row in rows] == ["a man", "the cat"]
     assert set(rows[0]) == {"a", "b", "similarity", "topic"}
-    lines = start("score", "-", "--json", "--model", model, input="a,b\na man,a dog\n").stdout.splitlines()
+    lines = call("score", "-", "--json", "--model", model, input="a,b\na man,a dog\n").stdout.splitlines()
     assert json.loads(lines[0])["b"] == "a dog"
 
 
