@@ -227,7 +227,7 @@ def _show_limit(tested: Tested) -> None:
 
 def _show_next(output: Path) -> None:
     out.print(f"\nThe model is in {output}. Ask it about two texts:\n", markup=False)
-    _show_commands(f'likewise score "A lovely flat." "I had to leave that flat." --model {output}')
+    _show_commands(f'likewise score "A lovely flat." "I fled from that flat." --model {output}')
     _say(
         "\nThen train on a table of your own. A row holds two texts and a rating. The training says how much "
         "is gained over the raw cosine:\n"
