@@ -1,8 +1,8 @@
-"""What it costs that all that is kept survives a power cut: the demo's training, synced and not.
+"""What it costs that all that is kept survives a power cut: a training on the sample, synced and not.
 
     python benchmarks/sync_cost.py --turns 5 --output benchmarks/results/sync-cost.json
 
-One process trains the demo's model in turns of three: synced, with fsync that does nothing, and synced again.
+One process trains in turns of three: synced, with fsync that does nothing, and synced again.
 
     ratio      wall seconds synced / not synced
     control    wall seconds synced again / synced: what the ratio would be if syncing cost nothing. Where it
@@ -28,17 +28,18 @@ from typing import Any
 
 from likewise.api import train
 from likewise.cli.console import quiet_libraries
-from likewise.cli.demo import RELATIONS
 from likewise.disk import write_json_aside
 from likewise.training import checkpoints
 from likewise.versions import versions
+
+RELATIONS = ("similarity:0..5", "topic:0..4")
 
 
 def main() -> None:
     """Train, measure, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--epochs", type=int, default=8, help="the demo's are 8")
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/sync-cost.json"))
     options = parser.parse_args()
     quiet_libraries()
@@ -65,7 +66,7 @@ def main() -> None:
 
 
 def training(epochs: int, *, skip: bool) -> dict[str, float]:
-    """Seconds of the demo's training, and of what is spent on lasting in it."""
+    """Seconds of a training, and of what is spent on lasting in it."""
     samples = Path(str(resources.files("likewise").joinpath("samples")))
     overrides = {"stage.0.dev": [{"source": str(samples / "dev.csv")}], "stage.0.epochs": epochs}
     with tempfile.TemporaryDirectory() as folder, timed(skip) as spent:

@@ -9,8 +9,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -38,6 +36,7 @@ from likewise.encoders.sentence import load_encoder, with_prompt
 from likewise.encoders.vectors import encode_texts
 from likewise.encoders.words import average_encoder, bilstm_encoder
 from likewise.errors import DataError, ModelError, UsageError
+from tests import forks
 
 MODELS = Path(__file__).parent / "frozen" / "models"
 FILLING = Path(__file__).with_name("filling.py")
@@ -55,10 +54,7 @@ def open_cache(encoder, folder, **options):
 
 def filling(encoder, folder, *numbers):
     """A process of its own that fills the cache."""
-    command = [sys.executable, FILLING, encoder, folder, *numbers]
-    return subprocess.Popen(
-        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    return forks.Fork(encoder, folder, *numbers, script=FILLING)
 
 
 def test_cache_gives_the_encoders_vectors_in_order_and_encodes_once(encoder, tmp_path, monkeypatch):
@@ -146,7 +142,7 @@ def test_cache_on_a_full_disk_says_so_once_and_goes_on_without_keeping(encoder, 
     cache.fill(TEXTS[:8])
     before = sorted(cache.folder.iterdir())
     process = filling(tiny_encoder, tmp_path, 8, 60, 13, 500)  # no file may grow beyond 500 bytes
-    said, _ = process.communicate(timeout=120)
+    said = "".join(process.communicate(timeout=120))
     assert process.returncode == 0
     assert "equal: True" in said
     assert said.count("cannot be written (File too large)") == 1

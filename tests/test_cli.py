@@ -13,20 +13,20 @@ import sys
 
 import pytest
 
-LIKEWISE = [sys.executable, "-m", "likewise"]
+from tests import forks
+
+ENVIRONMENT = {**os.environ, "HF_HUB_OFFLINE": "1", "COLUMNS": "120"}
 
 
 def call(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own."""
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "COLUMNS": "120"}
-    return subprocess.run(
-        [*LIKEWISE, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=environment,
-        **options,
-    )
+    """Run the command line in a process of its own, forked from one that has imported torch."""
+    return forks.run(*arguments, env=ENVIRONMENT, **options)
+
+
+def start(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process that begins as a user's does."""
+    command = [sys.executable, "-m", "likewise", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=ENVIRONMENT, **options)
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +47,14 @@ def model(tiny_encoder, tiny_pairs, tmp_path_factory):
 def test_help_answers_quickly_with_panels_and_examples():
     # Processor time, not wall time: the machine that runs the tests may be busy.
     assert min(_seconds("--help") for _ in range(3)) < 0.5
-    assert all(panel in call("--help").stdout for panel in ("Start", "Use", "Train", "Evaluate", "Data"))
+    assert all(panel in start("--help").stdout for panel in ("Start", "Use", "Train", "Evaluate", "Data"))
     for verb in ("score", "train", "evaluate", "audit", "experiment", "demo"):
-        assert "Example" in call(verb, "--help").stdout, verb
+        assert "Example" in start(verb, "--help").stdout, verb
 
 
 def _seconds(*arguments: str) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert call(*arguments).returncode == 0
+    assert start(*arguments).returncode == 0
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -113,7 +113,7 @@ def test_score_of_an_unknown_relation_writes_nothing(model):
 
 
 def test_score_reads_standard_input_and_writes_standard_output(model):
-    result = call("score", "-", "--model", model, input="a,b\na man,a dog\nthe cat,a cat\n")
+    result = start("score", "-", "--model", model, input="a,b\na man,a dog\nthe cat,a cat\n")
     rows = list(csv.DictReader(result.stdout.splitlines()))
     assert [row["a"] for row in rows] == ["a man", "the cat"]
     assert set(rows[0]) == {"a", "b", "similarity", "topic"}
@@ -145,10 +145,7 @@ def test_evaluate_on_a_suite_of_ones_own(model, tiny_pairs, tmp_path):
     )
     environment = {**os.environ, "LIKEWISE_TEST_LOG": str(tmp_path / "log.jsonl")}
     for source in ("cosine", "head"):
-        result = subprocess.run(
-            [*LIKEWISE, "evaluate", str(model), "--suite", str(suite), "--source", source],
-            capture_output=True, text=True, env=environment,
-        )  # fmt: skip
+        result = forks.run("evaluate", model, "--suite", suite, "--source", source, env=environment)
         assert result.returncode == 0, result.stderr
         assert f"scores from {source}" in result.stdout
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 2

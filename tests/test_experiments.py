@@ -20,6 +20,7 @@ from likewise.errors import EvaluationError, RecipeError
 from likewise.experiments import run_experiments
 from likewise.experiments.schema import read_experiment
 from likewise.kinds.base import RULES
+from tests import forks
 
 
 @pytest.fixture
@@ -662,19 +663,13 @@ def test_cell_on_a_full_disk_is_said_and_leaves_no_half_file(lone, tmp_path, mon
 
 def test_experiments_side_by_side_train_no_cell_twice(lone, tmp_path):
     lone.write_text(lone.read_text().replace("seeds = [1]", "seeds = [1, 2]"))
-    program = (
+    program = tmp_path / "program.py"
+    program.write_text(
         "import sys, likewise\nlikewise.experiment(sys.argv[1], sys.argv[2], device='cpu', tell=print)\n"
     )
-    command = [sys.executable, "-c", program, str(lone), str(tmp_path / "out")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    both = [
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-        )
-        for _ in range(2)
-    ]
+    both = [forks.Fork(lone, tmp_path / "out", script=program) for _ in range(2)]
     for process in both:
-        said, _ = process.communicate(timeout=200)
+        said = process.communicate(timeout=200)
         assert process.returncode == 0, said
     looks = (tmp_path / "log.jsonl").read_text().splitlines()
     assert len(looks) == 2  # every look at a test set is logged: one per cell

@@ -104,7 +104,7 @@ def test_installed_package_is_the_wheel_and_does_the_main_job(installed, minilm,
     assert not package.is_relative_to(ROOT)
 
     said = run(installed / "likewise", "demo", cwd=tmp_path)
-    assert "topic" in said
+    assert "opinion" in said
     assert (tmp_path / "demo-model" / "likewise" / "model.json").is_file()
 
     (tmp_path / "pairs.csv").write_bytes((package / "samples" / "test.csv").read_bytes())
@@ -114,4 +114,4 @@ def test_installed_package_is_the_wheel_and_does_the_main_job(installed, minilm,
     )
     lines = (tmp_path / "scored.csv").read_text(encoding="utf8").splitlines()
     assert len(lines) == 81
-    assert {"predicted_similarity", "predicted_topic"} <= set(lines[0].split(","))
+    assert {"predicted_similarity", "opinion"} <= set(lines[0].split(","))

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from likewise.cli.demo import RELATIONS
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
@@ -29,12 +31,13 @@ def clone(tmp_path_factory, tiny_encoder) -> Path:
     folder = tmp_path_factory.mktemp("clone")
     for name in ("train.csv", "test.csv"):
         shutil.copy(SAMPLES / name, folder)
+    reviews = SAMPLES / "reviews"
     likewise.train(
-        folder / "train.csv",
+        reviews / "train.csv",
         folder / "demo-model",
-        relations=["similarity:0..5", "topic:0..4"],
+        relations=RELATIONS,
         encoder=tiny_encoder,
-        overrides={"stage.0.max_steps": 1, "stage.0.dev": [{"source": str(SAMPLES / "dev.csv")}]},
+        overrides={"stage.0.max_steps": 1, "stage.0.dev": [{"source": str(reviews / "dev.csv")}]},
     )
     return folder
 

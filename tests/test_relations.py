@@ -6,13 +6,12 @@ import csv
 import io
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import likewise
+from tests import forks
 
 NAMES = ("similarity", "actor", "follows")
 DECLARED = ["--relation", "similarity:0..4", "--relation", "actor:-2..2", "--relation", "follows:classes"]
@@ -119,12 +118,12 @@ def test_a_label_that_only_the_test_has_is_counted_and_named(tmp_path, tiny_enco
 def test_the_example_goes_from_an_annotation_file_to_advice(tmp_path, tiny_encoder, tiny_pairs):
     example = Path(__file__).resolve().parents[1] / "examples" / "several_ratings.py"
     arguments = [tiny_pairs, "--relation", "similarity:0..5", "--relation", "entailment:classes"]
-    result = subprocess.run(
-        [sys.executable, example, *arguments, "--encoder", tiny_encoder, "--output", "out", "--compare"],
+    options = ["--encoder", tiny_encoder, "--output", "out", "--compare"]
+    result = forks.run(
+        *arguments,
+        *options,
+        script=example,
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=600,
         env={**os.environ, "HF_HUB_OFFLINE": "1", "LIKEWISE_TEST_LOG": str(tmp_path / "log.jsonl")},
     )
     assert result.returncode == 0, result.stderr[-2000:]

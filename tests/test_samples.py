@@ -135,3 +135,64 @@ def test_word_order_pairs_hold_the_same_words_but_for_a_pronoun_or_article():
 
 def _words(text: str) -> list[str]:
     return "".join(c if c.isalnum() else " " for c in text.casefold()).split()
+
+
+# The reviews that `likewise demo` trains on.
+REVIEWS = {"train": (384, 48), "dev": (63, 21), "test": (144, 18)}
+
+
+def _reviews(split: str) -> list[dict[str, str]]:
+    with (FOLDER / "reviews" / f"{split}.csv").open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file, strict=True)
+        rows = list(reader)
+        assert reader.fieldnames == ["id", "kind", "text_a", "text_b", "similarity", "opinion"]
+    return rows
+
+
+def _review_texts(split: str) -> set[str]:
+    return {row[side] for row in _reviews(split) for side in ("text_a", "text_b")}
+
+
+def _runs(text: str, length: int) -> set[tuple[str, ...]]:
+    words = _words(text)
+    return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
+
+
+@pytest.mark.parametrize("split", list(REVIEWS))
+def test_reviews_are_rated_by_the_rule_that_the_readme_states(split):
+    rows = _reviews(split)
+    pairs, things = REVIEWS[split]
+    assert [row["id"] for row in rows] == [f"{split}-{number:03d}" for number in range(1, pairs + 1)]
+    assert len({frozenset((row["text_a"], row["text_b"])) for row in rows}) == pairs
+    # Six texts about each thing, nearly all of which are in some pair.
+    assert 5 * things < len(_review_texts(split)) <= 6 * things
+    missing = [name for row in rows for name in ("similarity", "opinion") if not row[name]]
+    assert len(missing) == (24 if split == "train" else 0)
+    for row in rows:
+        similarity, opinion = (float(row[name]) if row[name] else None for name in ("similarity", "opinion"))
+        assert similarity is not None or opinion is not None
+        assert opinion in (None, 0, 1, 2, 3, 4)
+        match row["kind"]:
+            case "same-point":
+                assert (similarity, opinion) in ((5, 4), (5, None), (None, 4)), row["id"]
+            case "same-subject":
+                assert None in (similarity, opinion) or similarity == 1 + opinion / 2, row["id"]
+            case kind:
+                assert (kind, similarity or 0) == ("other-subject", 0), row["id"]
+
+
+def test_reviews_to_test_with_share_no_text_and_no_turn_of_phrase_with_the_others():
+    others = _review_texts("train") | _review_texts("dev")
+    known = set().union(*(_runs(text, 5) for text in others))
+    for text in _review_texts("test"):
+        assert not _runs(text, 5) & known, text
+    assert not _review_texts("train") & _review_texts("dev")
+
+
+def test_reviews_are_clean_and_are_not_the_other_sample():
+    ours = set().union(*map(_review_texts, REVIEWS))
+    for text in ours:
+        assert text == " ".join(text.split())
+        assert text == unicodedata.normalize("NFC", text)
+        assert 3 <= len(text.split()) <= 30
+    assert not {_key(text) for text in ours} & set().union(*map(_texts, SPLITS))

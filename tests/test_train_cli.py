@@ -30,6 +30,7 @@ from likewise.recipes.run import jobs_of
 from likewise.recipes.runfiles import RunMark, same_run
 from likewise.records import Record
 from likewise.training.state import FitEvent
+from tests import forks
 from tests.conftest import heed_interrupts
 
 LIKEWISE = [sys.executable, "-m", "likewise"]
@@ -50,9 +51,14 @@ def interrupt(command, ready, folder, stdin=None) -> tuple[int, str]:
         text=True,
         preexec_fn=heed_interrupts,
     )
+    return stop(process, ready)
+
+
+def stop(process, ready) -> tuple[int, str]:
+    """Press Ctrl-C in a process that runs."""
     deadline = time.monotonic() + 120
     while not ready():
-        assert process.poll() is None, process.stderr.read()
+        assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
@@ -85,7 +91,8 @@ def test_train_interrupted_says_how_to_go_on(command, tmp_path):
 
 def test_train_interrupted_before_a_checkpoint_leaves_nothing(command, tmp_path):
     seldom = [*command, "--set", "stage.0.save_every=100000", "--set", "stage.0.max_steps=100000"]
-    code, said = interrupt(seldom, lambda: (tmp_path / "m.run" / "stage-0").exists(), tmp_path)
+    process = forks.Fork(*seldom[len(LIKEWISE) :], cwd=tmp_path)
+    code, said = stop(process, lambda: (tmp_path / "m.run" / "stage-0").exists())
     assert code == 130
     assert said.splitlines()[-1] == "interrupted before the first checkpoint. Nothing was saved."
     assert "Traceback" not in said

@@ -25,6 +25,7 @@ from likewise.encoders.words import average_encoder, bilstm_encoder
 from likewise.errors import EvaluationError, ModelError, UsageError
 from likewise.records import Relation
 from likewise.store import save_model
+from tests import forks
 
 MODELS = Path(__file__).parent / "frozen" / "models"
 PAIRS = [("a man sleeps", "a dog runs in the park")]
@@ -563,12 +564,8 @@ def test_nan_weights_end_the_command_line_in_one_line(tmp_path, here):
 
 
 def test_the_command_line_says_that_an_old_model_has_no_checksums(tmp_path):
-    import subprocess
-    import sys
-
     folder = copy_of("pairs", tmp_path)
-    command = [sys.executable, "-m", "likewise", "score", *PAIRS[0], "--model", str(folder)]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = forks.run("score", *PAIRS[0], "--model", folder, check=True)
     assert result.stderr.count("without checksums") == 1
     assert "checksums" not in result.stdout
 

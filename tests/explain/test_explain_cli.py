@@ -13,7 +13,7 @@ import time
 import pytest
 
 from likewise.data.links import read_links
-from tests.conftest import heed_interrupts
+from tests import forks
 
 PAIR = ("The old man plays guitar in the park.", "A woman reads one book near the river.")
 
@@ -21,8 +21,7 @@ PAIR = ("The old man plays guitar in the park.", "A woman reads one book near th
 def call(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "COLUMNS": "100", "NO_COLOR": "1"}
-    command = [sys.executable, "-m", "likewise", "explain", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, **options)
+    return forks.run("explain", *arguments, env=environment, **options)
 
 
 @pytest.fixture
@@ -287,21 +286,8 @@ def test_terminal_breaks_no_line_and_moves_no_cursor(explain):
 def test_an_interrupt_leaves_no_file(tiny_encoder, tmp_path, stop, code):
     rows = "".join(f"the dog {n} plays in the park,a cat {n} sleeps\n" for n in range(20_000))
     (tmp_path / "p.csv").write_text(f"text_a,text_b\n{rows}", encoding="utf8")
-    command = [
-        sys.executable,
-        "-m",
-        "likewise",
-        "explain",
-        "p.csv",
-        "--output",
-        "x.jsonl",
-        "--phrases",
-        "rules",
-    ]
-    process = subprocess.Popen(
-        [*command, "--model", str(tiny_encoder), "--device", "cpu"],
-        cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts,
-    )  # fmt: skip
+    options = ("--output", "x.jsonl", "--phrases", "rules", "--model", tiny_encoder, "--device", "cpu")
+    process = forks.Fork("explain", "p.csv", *options, cwd=tmp_path)
     deadline = time.monotonic() + 120
     while not list(tmp_path.glob(".likewise-*/whole")) and time.monotonic() < deadline:
         assert process.poll() is None

@@ -7,6 +7,7 @@ import random
 import shutil
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -314,14 +315,25 @@ def faults_for(calls: Sequence[Call]) -> list[Fault]:
     return found
 
 
-def sample(faults: Sequence[Fault], share: float, least: int, seed: str) -> list[Fault]:
-    """A share of the faults, the same for a seed; kills and failures by turns."""
+def sample(calls: Sequence[Call], share: float, least: int, seed: str) -> list[Fault]:
+    """A share of the faults, the same for a seed; kills and failures by turns.
+
+    What has not been tried comes first: every kind of fault at every kind of call, before any comes twice.
+    """
+    kinds = {call.n: call.kind for call in calls}
     rng = random.Random(seed)
+    faults = faults_for(calls)
+    count = max(least, round(share * len(faults)))
+    rng.shuffle(faults)
+    seen: Counter[tuple[str, Mode, int]] = Counter()
+    rank = {}
+    for fault in faults:
+        kind = kinds[fault.n], fault.mode, fault.error
+        rank[fault] = seen[kind]
+        seen[kind] += 1
+    faults.sort(key=lambda fault: rank[fault])
     kills = [fault for fault in faults if fault.kills]
     fails = [fault for fault in faults if not fault.kills]
-    rng.shuffle(kills)
-    rng.shuffle(fails)
-    count = max(least, round(share * len(faults)))
     turns = [fault for both in zip(kills, fails, strict=False) for fault in both]
     return turns[:count]
 

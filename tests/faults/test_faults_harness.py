@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -130,13 +131,22 @@ def test_faults_every_call_gets_a_kill_and_a_failure():
 
 
 def test_faults_a_sample_is_the_same_for_a_seed_and_of_both_kinds():
-    faults = faults_for([Call(n, "write", "a", size=9) for n in range(1, 50)])
-    chosen = sample(faults, 0.05, 3, "seed")
-    assert chosen == sample(faults, 0.05, 3, "seed")
-    assert chosen != sample(faults, 0.05, 3, "other")
-    assert len(chosen) == round(0.05 * len(faults))
+    calls = [Call(n, "write", "a", size=9) for n in range(1, 50)]
+    chosen = sample(calls, 0.05, 3, "seed")
+    assert chosen == sample(calls, 0.05, 3, "seed")
+    assert chosen != sample(calls, 0.05, 3, "other")
+    assert len(chosen) == round(0.05 * len(faults_for(calls)))
     assert {fault.kills for fault in chosen} == {True, False}
-    assert len(sample(faults[:6], 0.05, 3, "seed")) == 3
+    assert len(sample(calls[:1], 0.05, 3, "seed")) == 3
+
+
+def test_faults_a_sample_tries_what_is_rare_before_anything_comes_twice():
+    calls = [Call(n, "write", "a", size=9) for n in range(1, 100)] + [Call(100, "exchange", "a", "b")]
+    chosen = sample(calls, 0.02, 2, "seed")
+    assert len(chosen) == 10
+    assert {fault.mode for fault in chosen if fault.n == 100} == {Mode.KILL, Mode.FAIL_ONCE, Mode.FAIL_ON}
+    of_writes = Counter((fault.mode, fault.error) for fault in chosen if fault.n < 100 and not fault.kills)
+    assert max(of_writes.values()) == 1
 
 
 def test_faults_going_on_follows_the_message():

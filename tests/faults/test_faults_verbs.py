@@ -16,12 +16,13 @@ from tests.faults.scenarios import SCENARIOS, Scenario
 from tests.faults.sweep import Bench, Count, faults_for, sample, sweep
 
 # Of the faults of a scenario, how many are tried in a default run.
-SHARE, LEAST = 0.05, 2
+SHARE, LEAST = 0.02, 2
 
 
 def _tried(bench: Bench, scenario: Scenario, *, every: bool) -> Count:
-    faults = faults_for(bench.reference(scenario).calls)
-    count = sweep(bench, scenario, faults if every else sample(faults, SHARE, LEAST, scenario.name))
+    calls = bench.reference(scenario).calls
+    faults = faults_for(calls) if every else sample(calls, SHARE, LEAST, scenario.name)
+    count = sweep(bench, scenario, faults)
     if named := os.environ.get("LIKEWISE_FAULTS_REPORT"):
         write_counts(Path(named), [count])
     return count

@@ -1,4 +1,4 @@
-"""Two processes under torchrun, for real: one model, the same on both, and the same as one process makes."""
+"""Several processes, for real: one model, the same on all, and the same as one process makes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+
+from tests.training.two_ranks import train
 
 HERE = Path(__file__).resolve().parent
 RELATIONS = {
@@ -67,23 +69,21 @@ def still_encoder(tiny_encoder, tmp_path_factory):
     return folder
 
 
-def launch(folder, document, name, processes):
-    """Train with so many processes; every rank's weights."""
+def launch(folder, document, name, processes, *, torchrun=False):
+    """Train with so many processes, as forks or under torchrun; every rank's weights. One trains here."""
     (folder / "recipe.json").write_text(json.dumps(document))
-    script = [str(HERE / "two_ranks.py"), str(folder), name]
-    command = [sys.executable, *script]
-    if processes > 1:
-        command = [
-            sys.executable,
-            "-m",
-            "torch.distributed.run",
-            "--standalone",
-            f"--nproc_per_node={processes}",
-            *script,
-        ]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, env=environment, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    if processes == 1:
+        train(folder, name)
+    else:
+        command = [sys.executable, str(HERE / "two_ranks.py"), str(folder), name, str(processes)]
+        if torchrun:
+            launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
+            command = [sys.executable, *launcher, *command[1:-1]]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=280, env=environment, check=False
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
     return [load_file(folder / f"{name}-rank{rank}.safetensors") for rank in range(processes)]
 
 
@@ -99,7 +99,7 @@ def test_two_ranks_hold_the_same_weights_and_equal_one_rank(
     schedule, relations, still_encoder, tiny_pairs, tmp_path
 ):
     document = recipe(still_encoder, tiny_pairs, schedule, relations)
-    first, second = launch(tmp_path, document, "two", 2)
+    first, second = launch(tmp_path, document, "two", 2, torchrun=True)
     for name, value in first.items():
         assert value.tobytes() == second[name].tobytes(), name
     (alone,) = launch(tmp_path, document, "one", 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import signal
 
@@ -10,6 +9,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from likewise.errors import UsageError
+from tests.forks import CONTEXT
 from tests.training.killing import train_and_maybe_die
 
 # 36 training pairs in batches of 4: 9 steps an epoch, 27 in all.
@@ -48,12 +48,10 @@ STEPS = sorted(random.Random(7).sample(range(2, 27), 3))
 @pytest.fixture(scope="module")
 def launch(tiny_encoder, tiny_pairs):
     """Run a training in a fresh process; gives its exit code (−9 when it was killed)."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["likewise.api", "transformers.trainer"])
 
     def start(folder, settings, *, resume=False, die_in_step=None, die_in_save=None) -> int:
         recipe = {**settings, "encoder.name": str(tiny_encoder)}
-        process = context.Process(
+        process = CONTEXT.Process(
             target=train_and_maybe_die,
             args=(str(folder), recipe, str(tiny_pairs)),
             kwargs={"resume": resume, "die_in_step": die_in_step, "die_in_save": die_in_save},

@@ -1,29 +1,36 @@
-"""`likewise demo`: train, evaluate and score on the bundled sample, from start to end."""
+"""`likewise demo`: train and evaluate on the bundled reviews, from start to end, and show what is gained."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.padding import Padding
+from rich.text import Text
 
 from likewise.cli import options
 from likewise.cli.console import TrainingView, out, quiet_libraries
 from likewise.errors import LikewiseError
+from likewise.records import Record, Relation
 
 if TYPE_CHECKING:
-    from likewise.evaluation.suites import Suite
+    from numpy.typing import NDArray
+
+    from likewise.evaluation.intervals import Interval
+    from likewise.evaluation.results import SuiteResult
     from likewise.predict import Answerer
 
-RELATIONS = ("similarity:0..5", "topic:0..4")
+RELATIONS = ("similarity:0..5", "opinion:0..4")
+EPOCHS = 4
+# An answer that is off by so many points of 0..4 is on the wrong side, or says nothing.
+FAR = 2.0
 DEFAULT_OUTPUT = Path("demo-model")
 NAME = "likewise-demo"
-PAIR = (
-    "The pharmacy on Mill Road is open on Sundays.",
-    "The pharmacy on Mill Road is never open on Sundays.",
-)
 
 
 def demo(
@@ -34,7 +41,7 @@ def demo(
     ] = False,
     device: options.Device = None,
 ) -> None:
-    """Train a model of two relations on the bundled sample, evaluate it, and score a pair.
+    """Train a model of two relations on the bundled reviews, compare it with the raw encoder, show a limit.
 
     Example: likewise demo
     """
@@ -44,21 +51,16 @@ def demo(
 
     raw = load("default", device=device)
     with resources.as_file(resources.files("likewise").joinpath("samples")) as samples:
-        out.print(
-            (
-                "[bold]1. Train[/bold] on 280 rated pairs. They rate two relations, and some ratings "
-                "are missing."
-            ),
-            end="\n\n",
-        )
+        reviews = samples / "reviews"
+        _say_task()
         with TrainingView() as view:
             model = train(
-                samples / "train.csv",
+                reviews / "train.csv",
                 output,
                 relations=RELATIONS,
                 overrides={
-                    "stage.0.dev": [{"source": str(samples / "dev.csv")}],
-                    "stage.0.epochs": 8,
+                    "stage.0.dev": [{"source": str(reviews / "dev.csv")}],
+                    "stage.0.epochs": EPOCHS,
                     "name": NAME,
                 },
                 device=device,
@@ -66,14 +68,10 @@ def demo(
                 tell=view.tell,
                 emit=view.emit,
             )
-        suite = _sample_suite(samples)
-        out.print(
-            "\n[bold]2. Evaluate[/bold] on 80 held-out pairs, and compare with the raw encoder",
-            end="\n\n",
-        )
-        _show_evaluation(suite, raw, model)
-    out.print("\n[bold]3. Score[/bold] a pair whose texts share words but differ in meaning", end="\n\n")
-    _show_pair(raw, model)
+        tested = Tested.of(reviews / "test.csv", raw, model)
+    _show_evaluation(tested)
+    _show_pairs(tested)
+    _show_limit(tested)
     _show_next(output)
 
 
@@ -103,55 +101,148 @@ def _may_start_again(output: Path) -> bool:
     )
 
 
-def _sample_suite(samples: Path) -> Suite:
-    from likewise.evaluation.suites import Suite
-    from likewise.evaluation.tasks import Task
-    from likewise.records import Relation
+def _say_task() -> None:
+    out.print(
+        "[bold]1. Train[/bold] on 384 pairs of reviews. Each pair is rated on two relations:\n\n"
+        "   similarity  0..5   Do both texts say the same?\n"
+        "   opinion     0..4   Do both writers judge alike? 0 is the opposite, 4 is alike.\n\n"
+        "A cosine is one number. It cannot answer both.",
+        end="\n\n",
+    )
 
-    relations = [Relation.parse(text) for text in RELATIONS]
-    return Suite("sample", tuple(Task(r.name, file=samples / "test.csv", relation=r) for r in relations))
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """The pairs of the test file, what the raw encoder and the model answer, and how both were measured."""
+
+    records: Sequence[Record]
+    before: SuiteResult
+    after: SuiteResult
+
+    @classmethod
+    def of(cls, file: Path, raw: Answerer, model: Answerer) -> Tested:
+        """Ask both models about every pair of a file."""
+        from likewise.data import load_records
+        from likewise.evaluation.asking import measure
+        from likewise.evaluation.suites import Suite
+        from likewise.evaluation.tasks import Task
+
+        relations = [Relation.parse(text) for text in RELATIONS]
+        suite = Suite("reviews", tuple(Task(r.name, file=file, relation=r) for r in relations))
+        before = measure(raw, suite, source="cosine", keep_predictions=True)
+        after = measure(model, suite, keep_predictions=True)
+        return cls(load_records(file, relations=relations), before, after)
+
+    @property
+    def cosine(self) -> NDArray[Any]:
+        """The raw cosine of every pair."""
+        return self.before.predictions["opinion"].predicted
+
+    def rated(self, relation: str) -> NDArray[Any]:
+        """The rating of every pair."""
+        return self.after.predictions[relation].gold
+
+    def answered(self, relation: str) -> NDArray[Any]:
+        """The model's answer to every pair."""
+        return self.after.predictions[relation].predicted
+
+    @property
+    def error(self) -> NDArray[Any]:
+        """By how many points the model's opinion on every pair is off."""
+        return abs(self.answered("opinion") - self.rated("opinion"))
 
 
-def _show_evaluation(suite: Suite, raw: Answerer, model: Answerer) -> None:
+def _show_evaluation(tested: Tested) -> None:
     from rich.table import Table
 
-    from likewise.evaluation.asking import measure
+    from likewise.evaluation import compare_results
 
-    before = measure(raw, suite, source="cosine")
-    after = measure(model, suite, source="head")
-    table = Table("relation", "raw cosine", "trained head", "pairs", box=None, pad_edge=False)
-    for old, new in zip(before.tasks, after.tasks, strict=True):
-        table.add_row(old.name, *(_with_interval(task) for task in (old, new)), str(new.n))
+    pairs = f"{len(tested.records)} held-out pairs about other things"
+    _say(f"\n[bold]2. Evaluate[/bold] on {pairs}, against the raw encoder\n")
+    gains = compare_results(tested.after, tested.before)
+    columns = ("relation", "raw cosine", "trained model", "gain")
+    table = Table(*columns, box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for old, new in zip(tested.before.tasks, tested.after.tasks, strict=True):
+        gain = gains[old.name]
+        cells = (_with_interval(old.value, old.interval, ""), _with_interval(new.value, new.interval, ""))
+        interval = gain.interval and gain.interval.scaled(100)
+        table.add_row(old.name, *cells, _with_interval(100 * gain.difference, interval, "+"))
     out.print(table)
-    out.print(
-        "Spearman ×100 with its 95 % confidence interval. 80 pairs are few, so the intervals are wide.",
+    _say("Spearman ×100 with its 95 % confidence interval", style="dim")
+
+
+def _with_interval(value: float, interval: Interval | None, sign: str) -> str:
+    shown = f"{value:{sign}.1f}"
+    bounds = f"({interval.low:{sign}.0f} to {interval.high:{sign}.0f})" if interval else ""
+    return f"{shown}  [dim]{bounds}[/dim]" if bounds else shown
+
+
+def _show_pairs(tested: Tested) -> None:
+    import numpy as np
+
+    _say(
+        "\n[bold]3. Look[/bold] at three test pairs. A rule picks them: of each sort, the one with the "
+        "median error of the trained model's opinions.\n"
+    )
+    similarity, opinion = tested.rated("similarity"), tested.rated("opinion")
+    sorts = {
+        "the same thing, opposite opinions": (similarity == 1) & (opinion == 0),
+        "the same said in other words": similarity == 5,
+        "different things, the same opinion": (similarity == 0) & (opinion == 4),
+    }
+    for title, chosen in sorts.items():
+        rows = np.flatnonzero(chosen)
+        by_error = rows[np.argsort(tested.error[rows], kind="stable")]
+        _show_pair(tested, int(by_error[len(by_error) // 2]), title)
+
+
+def _show_pair(tested: Tested, row: int, title: str) -> None:
+    out.print(f"   [dim]{title}[/dim]")
+    for text in tested.records[row].texts:
+        out.print(Padding(Text(text), (0, 0, 0, 3)), soft_wrap=False)
+    out.print(f"   raw cosine {tested.cosine[row]:.2f}", markup=False)
+    for relation in map(Relation.parse, RELATIONS):
+        answer, rating = tested.answered(relation.name)[row], tested.rated(relation.name)[row]
+        told = f"   {relation.name:<10} trained model {answer:.1f}, rating in the sample {rating:g}"
+        out.print(f"{told} ({relation.scale})", markup=False)
+    out.print()
+
+
+def _show_limit(tested: Tested) -> None:
+    import numpy as np
+
+    off = tested.error
+    far = int((off >= FAR).sum())
+    _say(
+        f"[bold]4. Its limit[/bold]: {far} of the {len(off)} opinions are off by {FAR:g} points or more. "
+        "This one is furthest off.\n"
+    )
+    _show_pair(tested, int(np.argmax(off)), "the largest error of the trained model")
+    _say(
+        "We wrote the texts and rated the pairs by a rule, so they are tidier than real ratings. "
+        "They show what training can do, not how well it works on your texts.",
         style="dim",
     )
 
 
-def _with_interval(task: object) -> str:
-    interval = getattr(task, "interval", None)
-    value = f"{getattr(task, 'value', 0.0):5.1f}"
-    return f"{value}  [dim]({interval.low:.0f} to {interval.high:.0f})[/dim]" if interval else value
-
-
-def _show_pair(raw: Answerer, model: Answerer) -> None:
-    out.print(f"   {PAIR[0]}\n   {PAIR[1]}\n", markup=False)
-    cosine = float(raw.score([PAIR], source="cosine")["similarity"][0])
-    out.print(f"   raw cosine        {cosine:.2f} on -1..1", markup=False)
-    scores = model.score([PAIR])
-    for relation in scores.relations:
-        out.print(
-            f"   {relation.name:<16}  {float(scores[relation.name][0]):.2f} on {relation.scale}", markup=False
-        )
-
-
 def _show_next(output: Path) -> None:
-    out.print(f"\nThe model is in {output}. Try next:\n", markup=False)
-    for line in (
-        f'likewise score "It is raining." "It is not raining." --model {output}',
-        f"likewise score your-pairs.csv --model {output} --output scored.csv",
-        "likewise data check your-pairs.csv",
-        "likewise train your-pairs.csv --output my-model",
-    ):
+    out.print(f"\nThe model is in {output}. Ask it about two texts:\n", markup=False)
+    _show_commands(f'likewise score "A lovely flat." "I fled from that flat." --model {output}')
+    _say(
+        "\nThen train on a table of your own. A row holds two texts and a rating. The training says how much "
+        "is gained over the raw cosine:\n"
+    )
+    _show_commands(
+        "likewise data check your-pairs.csv --relation similarity:0..5",
+        "likewise train your-pairs.csv --relation similarity:0..5 --output my-model",
+    )
+
+
+def _show_commands(*lines: str) -> None:
+    for line in lines:
         out.print(f"   {line}", markup=False)
+
+
+def _say(text: str, **options: Any) -> None:
+    """A paragraph, broken between words."""
+    out.print(text, soft_wrap=False, **options)
