@@ -15,6 +15,7 @@ SURFACE = [
     "Scores",
     "__version__",
     "audit",
+    "calibrate",
     "evaluate",
     "evaluate_crosslingual",
     "experiment",
@@ -27,6 +28,7 @@ SURFACE = [
 VERBS = [
     "audit",
     "cache",
+    "calibrate",
     "classify",
     "data",
     "demo",

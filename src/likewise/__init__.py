@@ -25,6 +25,7 @@ _HOMES = {
     "score": "likewise.api",
     "train": "likewise.api",
     "update": "likewise.api",
+    "calibrate": "likewise.api",
     "evaluate": "likewise.api",
     "evaluate_crosslingual": "likewise.api",
     "experiment": "likewise.experiments",
@@ -46,6 +47,7 @@ __all__ = [
     "Scores",
     "__version__",
     "audit",
+    "calibrate",
     "evaluate",
     "evaluate_crosslingual",
     "experiment",
@@ -57,7 +59,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from likewise.api import evaluate, evaluate_crosslingual, score, train, update
+    from likewise.api import calibrate, evaluate, evaluate_crosslingual, score, train, update
     from likewise.errors import LikewiseError
     from likewise.evaluation import audit
     from likewise.experiments import experiment

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.answering import CUT, Answering, Long, check_long
 from likewise.arguments import (
     listed_names,
+    require_count,
     require_device,
     require_flag,
     require_function,

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from likewise.cli import (
     audit,
     cache,
+    calibrate,
     classify,
     data,
     demo,
@@ -76,6 +77,7 @@ app.command("explain", rich_help_panel="Use")(explain.explain)
 app.command("classify", rich_help_panel="Use")(classify.classify)
 app.command("train", rich_help_panel="Train")(train.train)
 app.command("update", rich_help_panel="Train")(update.update)
+app.command("calibrate", rich_help_panel="Evaluate")(calibrate.calibrate)
 app.command("evaluate", rich_help_panel="Evaluate")(evaluate.evaluate)
 app.command("audit", rich_help_panel="Evaluate", cls=audit.AuditCommand)(audit.audit)
 app.command("experiment", rich_help_panel="Evaluate")(experiment.experiment)

@@ -15,7 +15,8 @@ from likewise.cli.console import note, out, quiet_libraries
 
 def calibrate(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A model with label texts, or an encoder that was not trained.")
+        str,
+        typer.Argument(metavar="MODEL", help="A model with label texts, or an encoder that was not trained."),
     ],
     data: Annotated[
         str, typer.Argument(metavar="FILE", help="Labelled texts that the model was not trained on.")
@@ -33,12 +34,14 @@ def calibrate(
     labels: Annotated[
         str | None,
         typer.Option(
-            "--labels", help="Labels in words, for an encoder that was not trained: 'NAME = WORDS, NAME = WORDS'."
+            "--labels",
+            help="Labels in words, for an encoder that was not trained: 'NAME = WORDS, NAME = WORDS'.",
         ),
     ] = None,
     template: options.Templates = None,
     use: Annotated[
-        int | None, typer.Option("--use", min=1, help="Number of texts to draw from the file. Defaults to all.")
+        int | None,
+        typer.Option("--use", min=1, help="Number of texts to draw from the file. Defaults to all."),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Random seed of the draw.")] = 1,
     overwrite: options.Overwrite = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from likewise.evaluation.crosslingual import CrosslingualResult
     from likewise.evaluation.results import SuiteResult
     from likewise.predict import Answerer
+    from likewise.recipes.run import RunReport
     from likewise.schema.recipe import Recipe
 
 
@@ -140,6 +141,10 @@ def train(
     if not ranks.is_first():
         return
     results = _evaluate(report.predictor, recipe, data_dir) if evaluate and recipe.evaluation.suite else []
+    _show(report, results, as_json=as_json)
+
+
+def _show(report: RunReport, results: Sequence[SuiteResult | CrosslingualResult], *, as_json: bool) -> None:
     if as_json:
         document = {
             "output": str(report.output),

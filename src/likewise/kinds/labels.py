@@ -116,7 +116,7 @@ class LabelsRunner(Runner[LabelsStage]):
         )
         sizes = {task: [len(text) for text in part.texts] for task, part in texts.items()}
         tasks = ", ".join(f"{task.name} ({counted(len(task.labels), 'label')})" for task in model.tasks)
-        warning = printed_form_warning(stage.matcher, stage.loss)
+        notes = [printed_form_warning(stage.matcher, stage.loss), _without_dev(stage, data)]
         return Plan(
             f"{counted(sum(map(len, sizes.values())), 'text')}; dev set: {data.dev_sizes()}",
             f"learns {tasks} with matcher {stage.matcher} and loss {stage.loss}",
@@ -124,7 +124,7 @@ class LabelsRunner(Runner[LabelsStage]):
             [
                 *data.notes,
                 *cut_notes(carried.state, (text for part in texts.values() for text in part.texts)),
-                *([warning] if warning else []),
+                *filter(None, notes),
             ],
         )
 
@@ -196,6 +196,16 @@ class LabelsRunner(Runner[LabelsStage]):
     def merge(self, fresh: StageData, known: StageData, again: Sequence[int]) -> StageData:
         """The new texts and some of the old ones."""
         return merged(fresh, known, again)
+
+
+def _without_dev(stage: LabelsStage, data: StageData) -> str | None:
+    """What a user should know of a training without a dev set."""
+    if stage.dev_share or stage.dev or stage.fold:
+        return None
+    return (
+        f"all {counted(len(data.rows.train), 'text')} are trained on, because a dev set would take too many of "
+        "them; measure the model on other labelled texts (likewise evaluate MODEL --data FILE)"
+    )
 
 
 def _model(carried: Carried) -> LabelModel:

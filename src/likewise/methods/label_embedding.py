@@ -322,8 +322,8 @@ def fit_calibration(scores: NDArray[np.float64], gold: NDArray[np.int64]) -> Cal
     """The temperature and the offsets at which the probabilities of labelled texts fit best.
 
     `scores` is N×C, `gold` N. It minimises the cross-entropy of softmax(scores / temperature + offsets) plus
-    λ Σ offsets² / N. Temperatures are from Guo et al. 2017, section 4.2. The offsets, our addition, let labels
-    be as frequent as in the texts; λ was chosen by cross-validation within the texts for fitting.
+    λ Σ offsets² / N. Temperatures are from Guo et al. 2017, section 4.2. The offsets, our addition, let
+    labels be as frequent as in the texts; λ was chosen by cross-validation within the texts for fitting.
     """
     from scipy.optimize import minimize
     from scipy.special import softmax

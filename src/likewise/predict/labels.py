@@ -336,6 +336,8 @@ class LabelsFamily(Family[LabelModel]):
             )
         remedy = "use other words (--labels 'NAME = WORDS'), or train all tasks again (--mode cold)"
         check_labels(model, relation, place=f"task {relation.name}", tell=tell, remedy=remedy)
+        if relation.name in model.calibrations:
+            tell(f"the probabilities of {relation.name} must be calibrated again, since its labels changed")
         others = [task for task in model.tasks if task.name != relation.name]
         kept = [relation if task.name == relation.name else task for task in model.tasks]
         model.set_tasks(kept if len(others) < len(kept) else [*kept, relation], model.weights)

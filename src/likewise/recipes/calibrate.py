@@ -119,8 +119,8 @@ def _task_name(classifier: Classifier, task: str | None, column: str | None) -> 
     if not known:
         if task is None and column is None:
             raise UsageError(
-                "this encoder has no task yet. Name one with --task, and its column with --label if the column "
-                "has another name."
+                "this encoder has no task yet. Name one with --task, and its column with --label if the "
+                "column has another name."
             )
         return task or str(column)
     if task is None and len(known) > 1:
@@ -148,8 +148,8 @@ def _relation_of(
     extra = [label for label in said if label not in found.labels]
     if extra:
         raise UsageError(
-            f"{extra[0]!r} is not in column {found.name!r} ({', '.join(found.labels)}). Write --labels 'NAME = "
-            "WORDS' with a name that is in the column."
+            f"{extra[0]!r} is not in column {found.name!r} ({', '.join(found.labels)}). Write --labels "
+            "'NAME = WORDS' with a name that is in the column."
         )
     relation = new_task(name, said)
     if templates:
@@ -177,7 +177,9 @@ def _rows(
     ]
     if unknown:
         raise DataError(unknown)
-    rated = [(record.texts[0], relation.labels.index(str(value))) for record, value in rows if value is not None]
+    rated = [
+        (record.texts[0], relation.labels.index(str(value))) for record, value in rows if value is not None
+    ]
     return [one for one, _ in rated], np.array([number for _, number in rated], dtype=np.int64)
 
 
