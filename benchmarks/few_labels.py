@@ -235,7 +235,7 @@ def zero_shot(tasks: Mapping[str, Mapping[str, Any]], args: argparse.Namespace) 
                 relation = model.wanted(None, task["texts"])
                 model.calibrate(relation, *map(list, zip(*fitting, strict=True)))
             after = model.classify(texts, **asked)
-            model.model.temperatures.clear()
+            model.model.calibrations.clear()
             line["ece fitted"] = calibration_error(after.probabilities, after.labels, task["test"])
             lines.append(line)
             print(json.dumps({k: v for k, v in line.items() if k != "dev"}), file=sys.stderr, flush=True)
@@ -294,9 +294,12 @@ def train_once(
         [relation] = model.relations
         names = list(relation.labels)
         both = {"test": test, "fitting": fitting}
+        scores = {
+            part: model.label_scores(relation, [text for text, _ in rows]) for part, rows in both.items()
+        }
         np.savez(
             args.scores,
-            **{f"{part}_scores": model.scores(relation, [t for t, _ in rows]) for part, rows in both.items()},
+            **{f"{part}_scores": found for part, found in scores.items()},
             **{f"{part}_gold": [names.index(label) for _, label in rows] for part, rows in both.items()},
         )
     return [*lines, line]

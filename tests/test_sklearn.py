@@ -25,7 +25,7 @@ from sklearn.utils.validation import validate_data
 
 import likewise
 from likewise.errors import DataError, EstimatorInputError, LikewiseError, ModelError, RecipeError, UsageError
-from likewise.sklearn import PairScorer, TextClassifier, TextEncoder, spearman
+from likewise.sklearn import PairScorer, TextClassifier, TextEncoder, spearman_scorer
 from likewise.sklearn import scorer as scorer_module
 from likewise.sklearn.training import seed_of
 from tests.test_layers import heavy_after
@@ -237,7 +237,7 @@ def test_sklearn_scorer_predicts_what_train_learns(scorer, rows, tiny_encoder):
     assert predicted.dtype == np.float64
     assert predicted == near(trained.score(pairs)["similarity"])
     assert not np.allclose(predicted, likewise.load(tiny_encoder).score(pairs)["similarity"] * 2.5 + 2.5)
-    assert spearman(scorer, pairs, ratings) == pytest.approx(
+    assert spearman_scorer(scorer, pairs, ratings) == pytest.approx(
         pd.Series(predicted).corr(pd.Series(ratings), method="spearman")
     )
 
@@ -266,12 +266,12 @@ def test_sklearn_scorer_remembers_the_columns_of_a_frame(rows, tiny_encoder):
 
 def test_sklearn_scorer_is_searched_and_cross_validated(rows, tiny_encoder):
     made = PairScorer(str(tiny_encoder), relation="similarity:0..5", overrides=ONE_STEP)
-    search = GridSearchCV(made, {"learning_rate": np.array([1e-6, 1e-2])}, cv=2, scoring=spearman)
+    search = GridSearchCV(made, {"learning_rate": np.array([1e-6, 1e-2])}, cv=2, scoring=spearman_scorer)
     few = [part[:24] for part in rows]
     search.fit(*few)
     assert search.best_params_["learning_rate"] in (1e-6, 1e-2)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    alone = cross_val_score(clone(search.best_estimator_), *few, cv=2, scoring=spearman)
+    alone = cross_val_score(clone(search.best_estimator_), *few, cv=2, scoring=spearman_scorer)
     assert alone.mean() == pytest.approx(search.best_score_, abs=1e-12)
 
 
@@ -402,7 +402,7 @@ def test_sklearn_pickles_hold_the_files_of_the_model(scorer, classifier, rows, l
 def test_sklearn_processes_give_the_same_answers(rows, labelled, tiny_encoder):
     made = PairScorer(str(tiny_encoder), relation="similarity:0..5", overrides=ONE_STEP)
     one, two = (
-        cross_validate(made, *rows, cv=2, scoring=spearman, return_estimator=True, n_jobs=jobs)
+        cross_validate(made, *rows, cv=2, scoring=spearman_scorer, return_estimator=True, n_jobs=jobs)
         for jobs in (1, 2)
     )
     assert one["test_score"] == near(two["test_score"])

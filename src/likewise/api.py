@@ -29,7 +29,6 @@ from likewise.files import is_there, remembering_inputs
 from likewise.folders import is_raw
 from likewise.kinds.context import RunContext
 from likewise.predict import Answerer, Scores, load, load_classifier
-from likewise.predict.labels import Classifier
 from likewise.recipes.calibrate import CalibrationReport, calibrate_model
 from likewise.recipes.own import LabelTexts, recipe_for_table, with_label_texts, with_own_table
 from likewise.recipes.reading import Overrides, named_document, parse_override, recipe_from
@@ -472,7 +471,7 @@ def _changes(overrides: Overrides) -> dict[str, Any]:
 
 
 def calibrate(
-    model: str | os.PathLike[str] | Answering,
+    model: str | os.PathLike[str] | Answerer,
     data: Any,
     output: str | os.PathLike[str],
     *,
@@ -508,14 +507,9 @@ def calibrate(
     with remembering_inputs():
         opened = (
             model
-            if isinstance(model, Answering)
+            if isinstance(model, Answerer)
             else load_classifier(model, device=device, precision=precision)
         )
-        if not isinstance(opened, Classifier):
-            raise UsageError(
-                "only models with label texts can be calibrated. Train one with likewise train FILE --text "
-                "COLUMN --label COLUMN."
-            )
         return calibrate_model(
             opened,
             os.fspath(data) if isinstance(data, os.PathLike) else data,

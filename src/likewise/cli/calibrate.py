@@ -27,7 +27,7 @@ def calibrate(
     task: Annotated[
         str | None, typer.Option("--task", help="Task to calibrate. Defaults to the only one.")
     ] = None,
-    text: options.Text = None,
+    text: options.TextColumn = None,
     label: Annotated[
         str | None, typer.Option("--label", help="Column of the labels. Defaults to the name of the task.")
     ] = None,

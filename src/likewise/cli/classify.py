@@ -52,7 +52,7 @@ def classify(
             help="Answer 'none of these' if no label reaches this probability.",
         ),
     ] = None,
-    column: options.Text = None,
+    column: options.TextColumn = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -65,7 +65,7 @@ def classify(
     as_json: options.Json = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
-    long: options.Long = "cut",
+    long: options.LongTexts = "cut",
 ) -> None:
     """Choose the label that fits a text, with probabilities. The labels may be new to the model.
 

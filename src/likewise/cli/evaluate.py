@@ -89,7 +89,7 @@ def evaluate(
     overwrite: options.Overwrite = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
-    long: options.Long = "cut",
+    long: options.LongTexts = "cut",
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
 ) -> None:

@@ -20,7 +20,7 @@ Device = Annotated[
     typer.Option("--device", help="Device: cpu, cuda, cuda:1 or mps. Chosen automatically if left out."),
 ]
 Precision = Annotated[str, typer.Option("--precision", help="Numeric precision: fp32, bf16 or fp16.")]
-Long = Annotated[
+LongTexts = Annotated[
     str,
     typer.Option(
         "--long",
@@ -40,7 +40,7 @@ DataDir = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output files that exist already.")]
 Model = Annotated[str, typer.Option("--model", help="Model folder, hub id or 'default'.")]
-Text = Annotated[
+TextColumn = Annotated[
     str | None, typer.Option("--text", help="Column of the text. Detected by its name if left out.")
 ]
 Templates = Annotated[

@@ -64,7 +64,7 @@ def score(
     as_json: options.Json = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
-    long: options.Long = "cut",
+    long: options.LongTexts = "cut",
 ) -> None:
     """Score how two texts relate, or score every pair of a file.
 

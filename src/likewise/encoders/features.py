@@ -52,7 +52,7 @@ def token_limit(encoder: SentenceTransformer) -> int | None:
     return min(limits, default=None)
 
 
-class Part(NamedTuple):
+class Window(NamedTuple):
     """A text, or a window of one, under its key in the features; `weight` is the number of tokens it adds."""
 
     key: str | bytes
@@ -67,7 +67,7 @@ class TextFeatures:
         self._prompt = prompt or default_prompt(encoder)
         self._rows: dict[str | bytes, tuple[Tensor, ...]] = {}
         self._lengths: dict[str | bytes, int] = {}
-        self._parts: dict[str, list[Part]] = {}
+        self._parts: dict[str, list[Window]] = {}
         # Hashes of the texts of which only the beginning is read.
         self.cut: set[int] = set()
         sample = self._preprocess(["a", "a a"])
@@ -167,7 +167,7 @@ class TextFeatures:
             )
             key = window[self._keys.index("input_ids")].numpy().tobytes()
             self._rows[key], self._lengths[key] = window, len(window[0])
-            parts.append(Part(key, end - read))
+            parts.append(Window(key, end - read))
             read = end
             if end == body:
                 break
@@ -180,11 +180,11 @@ class TextFeatures:
         before = _common(empty, one)
         return before, _common(empty[before:][::-1], one[before:][::-1])
 
-    def parts(self, text: str) -> list[Part]:
+    def parts(self, text: str) -> list[Window]:
         """The windows of a text that was divided, or the text itself."""
         if text not in self._lengths:
             self.add([text])
-        return self._parts.get(text) or [Part(text, self._lengths[text])]
+        return self._parts.get(text) or [Window(text, self._lengths[text])]
 
     def length(self, text: str | bytes) -> int:
         """The number of tokens of a text, or of a window, including markers."""

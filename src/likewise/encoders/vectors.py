@@ -18,7 +18,7 @@ from torch import Tensor
 
 from likewise.answering import CHUNK, CUT, Long, Vectors
 from likewise.data.batching import token_budget_batches
-from likewise.encoders.features import Part, TextFeatures
+from likewise.encoders.features import TextFeatures, Window
 from likewise.encoders.sentence import autocast_settings, check_precision
 from likewise.errors import ModelError
 
@@ -85,7 +85,7 @@ def encode_texts(
     return np.stack([found[text] for text in texts])
 
 
-def _pooled(rows: dict[str | bytes, Vectors], parts: Sequence[Part], *, unit: bool) -> Vectors:
+def _pooled(rows: dict[str | bytes, Vectors], parts: Sequence[Window], *, unit: bool) -> Vectors:
     """The vector of a text from those of its windows."""
     if len(parts) == 1:
         return rows[parts[0].key]

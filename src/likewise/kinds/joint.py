@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from likewise.training.settings import FitSettings
 
 # The inputs of rows that were tokenized for the plan, by their texts.
-Known = dict[tuple[str, ...], dict[str, list[int]]]
+TokenRows = dict[tuple[str, ...], dict[str, list[int]]]
 
 
 class JointRunner(Runner[JointStage]):
@@ -113,7 +113,7 @@ class JointRunner(Runner[JointStage]):
             )
         if relation.kind == "graded" and job.stage.targets == "standardised":
             model.standardise([model.target(value) for value in _values(data.rows.train, relation)])
-        known: Known = {}
+        known: TokenRows = {}
         return Carried(job.stage.gives, lambda: model.encoder, lambda: model, known)
 
     def plan(self, job: Job[JointStage], data: StageData, carried: Carried) -> Plan:
@@ -235,7 +235,7 @@ def joint_batches(
     settings: FitSettings,
     *,
     weights: Sequence[float] | None = None,
-    known: Known | None = None,
+    known: TokenRows | None = None,
 ) -> Batches:
     """The batches of rated rows, each read as one input; `known` are inputs that were made for the plan."""
     rated = _rated(records, model.relation)
@@ -251,7 +251,7 @@ def joint_batches(
     )
 
 
-def _cut_notes(model: JointModel, records: Sequence[Record], known: Known) -> list[str]:
+def _cut_notes(model: JointModel, records: Sequence[Record], known: TokenRows) -> list[str]:
     """A line of the plan about training rows that are cut; their inputs are kept for training."""
     distinct = list(dict.fromkeys(record.texts for record in records))
     # A token is at least one byte of its text.

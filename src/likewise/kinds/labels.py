@@ -203,8 +203,8 @@ def _without_dev(stage: LabelsStage, data: StageData) -> str | None:
     if stage.dev_share or stage.dev or stage.fold:
         return None
     return (
-        f"all {counted(len(data.rows.train), 'text')} are trained on, because a dev set would take too many of "
-        "them; measure the model on other labelled texts (likewise evaluate MODEL --data FILE)"
+        f"all {counted(len(data.rows.train), 'text')} are trained on, because a dev set would take too many "
+        "of them; measure the model on other labelled texts (likewise evaluate MODEL --data FILE)"
     )
 
 

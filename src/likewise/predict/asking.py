@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any, overload
 
 from torch import nn
 
-from likewise.answering import Answering, Answers, Classes, Progress, Rows, Scores, Vectors, find_relation
+from likewise.answering import (
+    Answering,
+    Answers,
+    Classes,
+    Numbers,
+    Progress,
+    Rows,
+    Scores,
+    Vectors,
+    find_relation,
+)
 from likewise.arguments import (
     listed_names,
     require_flag,
@@ -122,6 +132,23 @@ class Answerer(Answering):
                 f"this model answers {asked.name} by a number on the scale {asked.scale}. Use score instead."
             )
         return Classes(asked.labels, found.probabilities, none_below)
+
+    def label_scores(self, task: Relation, texts: Sequence[str]) -> Numbers:
+        """The scores N×C of texts for the labels of a task, which calibration turns into probabilities."""
+        raise UsageError(
+            "only models with label texts can be calibrated. Train one with likewise train FILE --text "
+            "COLUMN --label COLUMN."
+        )
+
+    def calibrate(self, task: Relation, texts: Sequence[str], labels: Sequence[str]) -> float:
+        """Fit the probabilities of a task to labelled texts that were not trained on; the temperature."""
+        self.label_scores(task, texts)
+        return 1.0
+
+    def keep_templates(self, templates: Sequence[str]) -> None:
+        """Put label texts into other templates from now on; only models that read labels can."""
+        with self.saying(templates):
+            pass
 
     def saying(self, templates: Sequence[str]) -> AbstractContextManager[None]:
         """Put label texts into other templates for a while; only models that read labels can."""

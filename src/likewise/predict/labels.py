@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors.torch import save_file
 
 from likewise.answering import (
@@ -25,6 +24,7 @@ from likewise.answering import (
     CutTexts,
     Limits,
     Long,
+    Numbers,
     Probabilities,
     Progress,
     Rows,
@@ -186,28 +186,34 @@ class Classifier(Answerer):
         found: Probabilities = self.model.probabilities(scores, task.name).double().cpu().numpy()
         return found
 
-    def scores(self, task: Relation, texts: Sequence[str]) -> NDArray[np.float64]:
-        """The scores N×C of texts for the labels of a task, before any temperature."""
+    def label_scores(self, task: Relation, texts: Sequence[str]) -> Numbers:
+        """The scores N×C of texts for the labels of a task, before any calibration."""
         x = torch.from_numpy(self._embedding.recall(list(texts)))
         return self._scores(task, x).double().cpu().numpy()
 
-    def calibrate(self, task: Relation, texts: Sequence[str], labels: Sequence[str]) -> Calibration:
-        """Fit the probabilities of a task to labelled texts that were not trained on, and keep the fit."""
+    def calibrate(self, task: Relation, texts: Sequence[str], labels: Sequence[str]) -> float:
+        """Fit the probabilities of a task to labelled texts that were not trained on; the temperature."""
         if self.model.loss != "softmax":
             raise UsageError(
                 f"this model decides on each label by itself (loss {self.model.loss}), so its probabilities "
                 "cannot be calibrated together."
             )
         gold = np.array([task.labels.index(label) for label in labels])
-        found = fit_calibration(self.scores(task, texts), gold)
+        found = fit_calibration(self.label_scores(task, texts), gold)
         self.model.calibrations[task.name] = found
-        return found
+        return found.temperature
 
     def _label_vectors(self, task: Relation) -> torch.Tensor:
         ways = self.model.ways(task)
         encoder = self.model.label_encoder or self.model.encoder
         vectors = encode_texts(encoder, [way for way, _ in ways], precision=self._precision)
         return label_vectors(torch.from_numpy(vectors), torch.tensor([number for _, number in ways]))
+
+    def keep_templates(self, templates: Sequence[str]) -> None:
+        """Put label texts into other templates from now on."""
+        with self.saying(templates):
+            kept = self.model.templates
+        self.model.templates = kept
 
     @contextmanager
     def saying(self, templates: Sequence[str]) -> Iterator[None]:

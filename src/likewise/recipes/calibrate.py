@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.answering import Numbers, find_relation
 from likewise.data import load_records
 from likewise.data.own import OwnTable, open_own_table
 from likewise.errors import DataError, Problem, UsageError
 from likewise.methods.label_embedding import Calibration, fit_calibration
+from likewise.predict import Answerer
 from likewise.predict.families import family_of_model
-from likewise.predict.labels import Classifier
 from likewise.recipes.run import Target
 from likewise.records import Relation
 from likewise.schema.labels import new_task, words_of
@@ -26,7 +27,6 @@ FEWEST = 20
 # The reported error is measured on texts that the fit left out, in so many parts.
 _PARTS = 5
 _BINS = 15
-Numbers = NDArray[np.float64]
 _KEPT = ("recipe", "method", "name", "stages", "update", "run")
 
 
@@ -43,11 +43,11 @@ class CalibrationReport:
     before: float
     after: float
     temperature: float
-    model: Classifier
+    model: Answerer
 
 
 def calibrate_model(
-    classifier: Classifier,
+    answerer: Answerer,
     source: object,
     output: str | Path,
     *,
@@ -67,7 +67,7 @@ def calibrate_model(
     `use` draws so many of the texts. The model's folder stays as it is.
     """
     target = Target.of(Path(output), overwrite)
-    name = _task_name(classifier, task, column)
+    name = _task_name(answerer, task, column)
     table = open_own_table(
         source,
         name=source if isinstance(source, str) else "table",
@@ -76,7 +76,7 @@ def calibrate_model(
         data_dir=data_dir,
         pairs=False,
     )
-    relation = _relation_of(classifier, name, table, labels, templates, tell)
+    relation = _relation_of(answerer, name, table, labels, templates, tell)
     texts, gold = _rows(table, relation, column or name, text, data_dir)
     if use is not None and use < len(texts):
         chosen = np.random.default_rng(seed).permutation(len(texts))[:use]
@@ -84,20 +84,20 @@ def calibrate_model(
     if len(texts) < FEWEST:
         found = f"has {counted(len(texts), 'labelled text')}, but {FEWEST} or more are needed"
         raise DataError([Problem(table.name, found, "label more texts that the model was not trained on")])
-    before = classifier.answer([(text,) for text in texts], relation).probabilities
-    scores = classifier.scores(relation, texts)
+    before = answerer.answer([(text,) for text in texts], relation).probabilities
+    scores = answerer.label_scores(relation, texts)
     after = _cross_validated(scores, gold, seed)
-    fitted = classifier.calibrate(relation, texts, [relation.labels[number] for number in gold])
-    about = {key: value for key, value in classifier.about.items() if key in _KEPT}
-    target.save(classifier.model, about)
+    temperature = answerer.calibrate(relation, texts, [relation.labels[number] for number in gold])
+    about = {key: value for key, value in answerer.about.items() if key in _KEPT}
+    target.save(answerer.model, about)
     return CalibrationReport(
         target.folder,
         name,
         len(texts),
         calibration_error(np.asarray(before), gold),
         calibration_error(after, gold),
-        fitted.temperature,
-        classifier,
+        temperature,
+        answerer,
     )
 
 
@@ -113,9 +113,9 @@ def calibration_error(probabilities: Numbers, gold: NDArray[np.int64]) -> float:
     return float(sum(mine.mean() * abs(right[mine].mean() - sure[mine].mean()) for mine in parts))
 
 
-def _task_name(classifier: Classifier, task: str | None, column: str | None) -> str:
+def _task_name(answerer: Answerer, task: str | None, column: str | None) -> str:
     """The task to calibrate: the named one, the only one, or a new one of a raw encoder."""
-    known = [relation.name for relation in classifier.relations]
+    known = [relation.name for relation in answerer.relations]
     if not known:
         if task is None and column is None:
             raise UsageError(
@@ -125,11 +125,11 @@ def _task_name(classifier: Classifier, task: str | None, column: str | None) -> 
         return task or str(column)
     if task is None and len(known) > 1:
         raise UsageError(f"the model has the tasks {', '.join(known)}. Name one with --task.")
-    return classifier.model.task(task or known[0]).name
+    return find_relation(answerer, task or known[0]).name
 
 
 def _relation_of(
-    classifier: Classifier,
+    answerer: Answerer,
     name: str,
     table: OwnTable,
     labels: Any,
@@ -137,12 +137,12 @@ def _relation_of(
     tell: Callable[[str], None],
 ) -> Relation:
     """The task as the model answers it. A raw encoder gets it now, with the labels of the column."""
-    if classifier.relations:
+    if answerer.relations:
         if labels or templates:
             raise UsageError(
                 f"the model has its own words for the labels of {name!r}. Leave --labels and --template out."
             )
-        return classifier.model.task(name)
+        return find_relation(answerer, name)
     [found] = table.relations
     said = {label: [words_of(label)] for label in found.labels} | dict(labels or {})
     extra = [label for label in said if label not in found.labels]
@@ -153,8 +153,8 @@ def _relation_of(
         )
     relation = new_task(name, said)
     if templates:
-        classifier.model.templates = tuple(templates)
-    family_of_model(classifier.model).extend(classifier.model, relation, tell)
+        answerer.keep_templates(templates)
+    family_of_model(answerer.model).extend(answerer.model, relation, tell)
     return relation
 
 

@@ -103,8 +103,8 @@ class PairScorer(RegressorMixin, ModelEstimator):
         return tags
 
 
-def spearman(estimator: Any, X: Any, y: Any) -> float:
-    """Spearman's correlation of y and the predictions for X, in −1..1, for `scoring=spearman`."""
+def spearman_scorer(estimator: Any, X: Any, y: Any) -> float:
+    """Spearman's correlation of y and the predictions for X, in −1..1, for `scoring=spearman_scorer`."""
     from likewise.evaluation.metrics import spearman as correlate
 
     return correlate(np.asarray(y, dtype=np.float64), estimator.predict(X))
