@@ -20,6 +20,7 @@ from likewise.data.sources.fetching import Progress
 from likewise.data.sources.listing import (
     Download,
     Source,
+    all_sources,
     corpora_of,
     named_corpora,
     sources_of,

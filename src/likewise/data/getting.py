@@ -260,7 +260,7 @@ class _Job:
         likeness = None if stored is None else stored.likeness(found)
         # A file that we never had is counted by its parts.
         expected = sum(split.rows for split in splits) if stored is None else stored.rows
-        if not way.allow_different and (likeness == "other" or found.rows != expected):
+        if not found.rows or (not way.allow_different and (likeness == "other" or found.rows != expected)):
             raise DataError([_different(target, found, stored, expected)])
         return _Made(target, path, final, found.rows, likeness)
 
@@ -312,7 +312,9 @@ def _different(target: Target, found: RowChecksums, stored: RowChecksums | None,
         said = f"the {counted(found.rows, 'row')} are not those that the published numbers were measured on"
         if stored is not None:
             said += f" (checksum {found.bag[:12]}…, expected {stored.bag[:12]}…)"
-    remedy = "nothing was written. Take another release, or keep these rows with --allow-different"
+    remedy = "nothing was written. Take another release"
+    if found.rows:
+        remedy += ", or keep these rows with --allow-different"
     return Problem(target.file, said, remedy)
 
 

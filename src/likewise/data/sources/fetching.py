@@ -137,7 +137,7 @@ def _receive(answer: Any, download: Download, state: _State, progress: Progress 
     most = download.most * _MIB
     if total is not None and total > most:
         raise _failed(
-            download.url, f"the file has {total // _MIB:,} MiB, but at most {download.most:,} are expected"
+            download.url, f"the file has {-(-total // _MIB):,} MiB, but at most {download.most:,} are expected"
         )
     kind = answer.headers.get("Content-Type", "")
     if kind.startswith("text/html") and not download.name.endswith((".html", ".htm")):
