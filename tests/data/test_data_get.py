@@ -531,7 +531,7 @@ def test_get_several_goes_on_after_one_has_failed(standin, server, tmp_path):
 
 
 def test_get_goes_to_the_cache_where_every_command_looks(standin, tmp_path, monkeypatch):
-    with pytest.raises(DataError, match=r"or get it: likewise data get standin$"):
+    with pytest.raises(DataError, match=r"Get it with `likewise data get standin`, or name"):
         load_corpus("standin")
     get("standin")
     assert left(data_home()) == ["standin/test.tsv.xz"]

@@ -15,10 +15,9 @@ from likewise.cli.console import err, note, out, printable, progress_bar
 from likewise.data.canonical import stored_checksums
 from likewise.data.catalogue import Corpus, Split
 from likewise.data.corpora import data_home, data_roots
-from likewise.data.getting import GetReport, by_hand, get, target_folder
+from likewise.data.getting import GetReport, Watch, by_hand, get, target_folder
 from likewise.data.sources.fetching import Progress
 from likewise.data.sources.listing import (
-    Download,
     Source,
     all_sources,
     corpora_of,
@@ -205,17 +204,18 @@ def _ask(source: Source) -> bool:
 
 
 @contextmanager
-def _watching() -> Iterator[Any]:
-    """A progress bar for each download, which vanishes when the next one begins."""
-    with progress_bar("KiB") as bar:
+def _watching() -> Iterator[Watch]:
+    """A progress bar for each download and each conversion, which vanishes when the next one begins."""
+    with progress_bar("{task.fields[unit]}") as bar:
         tasks: list[Any] = []
 
-        def watch(download: Download) -> Progress:
+        def watch(about: str, counted: str) -> Progress:
+            size, unit = (_KIB, "KiB") if counted == "bytes" else (1, "rows")
             for task in tasks:
                 bar.remove_task(task)
-            tasks[:] = [bar.add_task(printable(download.name), total=None)]
+            tasks[:] = [bar.add_task(printable(about), total=None, unit=unit)]
             return lambda done, total: bar.update(
-                tasks[0], completed=done // _KIB, total=None if total is None else total // _KIB
+                tasks[0], completed=done // size, total=None if total is None else total // size
             )
 
         yield watch

@@ -253,8 +253,8 @@ def _absent(corpus: Corpus, split: Split, data_dir: Folder) -> Problem:
     looked = ", ".join(str(root) for root in data_roots(data_dir)) or "no folder was named"
     found = f"{split.file} was not found (searched in: {looked})"
     remedy = (
-        f"name the folder that holds it with --data-dir DIR or {DATA_VARIABLE}, "
-        f"or get it: likewise data get {corpus.name}"
+        f"get it with `likewise data get {corpus.name}`, or name the folder that holds it with "
+        f"--data-dir DIR or {DATA_VARIABLE}"
     )
     return Problem(f"corpus {corpus.name}/{split.name}", found, remedy)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from likewise.data.canonical import Likeness, RowChecksums, RowDigest, plain_name, stored_checksums
@@ -22,7 +23,7 @@ from likewise.data.compression import split_endings
 from likewise.data.corpora import DATA_VARIABLE, data_home, file_in
 from likewise.data.sources.bundle import Bundle
 from likewise.data.sources.fetching import Patience, Progress, Tell, fetch
-from likewise.data.sources.layouts import Fields, read_layout
+from likewise.data.sources.layouts import read_layout
 from likewise.data.sources.listing import (
     Download,
     Source,
@@ -37,13 +38,15 @@ from likewise.data.tables import open_table
 from likewise.data.writing import TableWriter
 from likewise.disk import make_folder, path_aside, saying_why, scratch_folder
 from likewise.errors import DataError, LikewiseError, Problem, UsageError
+from likewise.files import may_be_path
 from likewise.wording import counted, listed, sentence
 
 # Asked for each source whose terms were not accepted yet. The answer says whether they are.
 Ask = Callable[[Source], bool]
-# A progress for the bytes of one download.
-Watch = Callable[[Download], Progress]
+# A progress for one piece of work: what it is about, and what is counted, bytes or rows.
+Watch = Callable[[str, Literal["bytes", "rows"]], Progress]
 
+_SHOWN_EVERY = 500
 _LIKE: dict[Likeness, str] = {
     "same": "the same rows",
     "respelt": "the same rows; case, punctuation or spaces differ",
@@ -229,13 +232,11 @@ class _Job:
         downloads: Sequence[Download] = self.source.downloads
         if place is not None:
             most = max((one.most for one in downloads), default=1024)
-            downloads = [
-                Download(place.url, urlsplit(place.url).path.rpartition("/")[2] or "file", most=most)
-            ]
+            downloads = [Download(place.url, _name_in(place.url), most=most)]
         for download in downloads:
             path = folder / download.name
             path.parent.mkdir(parents=True, exist_ok=True)
-            progress = None if way.watch is None else way.watch(download)
+            progress = None if way.watch is None else way.watch(download.name, "bytes")
             fetch(download, path, patience=way.patience, progress=progress, tell=way.tell)
 
     def _found(self, bundle: Bundle) -> Iterator[tuple[int, Target]]:
@@ -251,15 +252,19 @@ class _Job:
         rows = read_layout(
             bundle, target.layout, target.options, columns=columns, labels=_labels(self.source)
         )
+        # A file that we never had is counted by its parts.
+        expected = sum(split.rows for split in splits) if stored is None else stored.rows
         work.mkdir()
         path = work / f"rows{_ending(final)}"
         with TableWriter(path) as writer:
-            for fields in _counted_rows(rows, digest):
+            progress = None if way.watch is None else way.watch(target.file, "rows")
+            for number, fields in enumerate(rows, start=1):
+                digest.add(fields)
                 writer.write_row(fields)
+                if progress is not None and number % _SHOWN_EVERY == 0:
+                    progress(number, expected or None)
         found = digest.result()
         likeness = None if stored is None else stored.likeness(found)
-        # A file that we never had is counted by its parts.
-        expected = sum(split.rows for split in splits) if stored is None else stored.rows
         if not found.rows or (not way.allow_different and (likeness == "other" or found.rows != expected)):
             raise DataError([_different(target, found, stored, expected)])
         return _Made(target, path, final, found.rows, likeness)
@@ -334,7 +339,7 @@ def _ending(final: str) -> str:
     return f"{'.tsv' if ending == '.txt' else ending}{compression}"
 
 
-def _counted_rows(rows: Iterable[Fields], digest: RowDigest) -> Iterator[Fields]:
-    for fields in rows:
-        digest.add(fields)
-        yield fields
+def _name_in(url: str) -> str:
+    """The name of a file at an address. It decides how the file is read and leads to no other folder."""
+    name = urlsplit(url).path.rpartition("/")[2]
+    return name if name.strip(".") and may_be_path(name) else "file"

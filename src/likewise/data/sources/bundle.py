@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, cast
 
@@ -181,15 +181,15 @@ class Bundle:
             yield Member(info.name, path.name, partial(_extracted, archive, info))
 
     def _check(self, name: str, place: str, size: int, packed: int) -> None:
-        path = PurePosixPath(name.replace("\\", "/"))
-        if path.is_absolute() or ".." in path.parts or "\0" in name:
+        plain = name.replace("\\", "/")
+        if plain.startswith("/") or ".." in plain.split("/") or "\0" in name:
             found = f"its member {name!r} leads out of the archive"
             raise FormatError([Problem(place, found, "do not use this file; get it from its publisher")])
         if size > self._limit or (size > _SMALL and size > _MOST_GROWTH * max(packed, 1)):
             raise FormatError([_too_large(name, place, size)])
 
     def _keep(self, member: Member) -> None:
-        parts = PurePosixPath(member.name).parts
+        parts = member.name.split("/")
         if "__MACOSX" in parts or parts[-1].startswith("._"):
             return
         self._members.setdefault(member.name, member)

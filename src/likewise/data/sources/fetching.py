@@ -136,9 +136,8 @@ def _receive(answer: Any, download: Download, state: _State, progress: Progress 
     total = have + int(length) if length.isdecimal() else None
     most = download.most * _MIB
     if total is not None and total > most:
-        raise _failed(
-            download.url, f"the file has {-(-total // _MIB):,} MiB, but at most {download.most:,} are expected"
-        )
+        said = f"the file has {-(-total // _MIB):,} MiB, but at most {download.most:,} are expected"
+        raise _failed(download.url, said)
     kind = answer.headers.get("Content-Type", "")
     if kind.startswith("text/html") and not download.name.endswith((".html", ".htm")):
         raise _failed(download.url, "the server sends a web page in place of the file")

@@ -31,6 +31,7 @@ _STORY = re.compile(r"<REUTERS\b([^>]*)>(.*?)</REUTERS>", re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 # A review or a story is not longer than this; the files are read whole, one after the other.
 _LARGEST_FILE = 256 * 2**20
+_BLOCK = 2**16
 
 
 def table(
@@ -318,9 +319,14 @@ def _number(row: Fields, sample: Sample, columns: Sequence[str]) -> int:
 
 
 def _whole(bundle: Bundle, member: Member, *, encoding: str = "utf-8", errors: str = "strict") -> str:
+    blocks, size = [], 0
     with bundle.open(member) as stream:
-        content = stream.read(_LARGEST_FILE + 1)
-    if len(content) > _LARGEST_FILE:
+        # By blocks: one call for the largest file would reserve as much memory for the smallest.
+        while size <= _LARGEST_FILE and (block := stream.read(_BLOCK)):
+            blocks.append(block)
+            size += len(block)
+    content = b"".join(blocks)
+    if size > _LARGEST_FILE:
         found = f"this has more than {_LARGEST_FILE // 2**20} MiB, which no published file has"
         raise FormatError([Problem(member.name, found, "download it again")])
     try:
