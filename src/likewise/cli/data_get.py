@@ -35,7 +35,7 @@ def get_corpora(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="NAME…", help="Corpora, a group such as sts7, or all. `data list` has the names."
+            metavar="NAME", help="Corpora, a group such as sts7, or all. `data list` has the names."
         ),
     ],
     data_dir: Annotated[
