@@ -458,7 +458,7 @@ def test_get_fetches_converts_and_compares(standin, server, tmp_path, monkeypatc
     report = get("standin", data_dir=tmp_path / "data")
     (file,) = report.files
     assert (file.rows, file.written, file.likeness, report.complete) == (3, True, "same", True)
-    assert left(tmp_path / "data") == ["standin/test.tsv.xz"]
+    assert left(tmp_path / "data") == ["standin/test.tsv.gz"]
     records = load_corpus("standin", "test", data_dir=tmp_path / "data")
     assert [record.values["similarity"] for record in records] == [4.5, 1.0, 5.0]
     corpus = find_corpus("standin")
@@ -535,11 +535,11 @@ def test_get_goes_to_the_cache_where_every_command_looks(standin, tmp_path, monk
     with pytest.raises(DataError, match=r"Get it with `likewise data get standin`, or name"):
         load_corpus("standin")
     get("standin")
-    assert left(data_home()) == ["standin/test.tsv.xz"]
+    assert left(data_home()) == ["standin/test.tsv.gz"]
     assert len(load_corpus("standin")) == 3
     monkeypatch.setenv("LIKEWISE_DATA", str(tmp_path / "own"))
     get("standin")
-    assert left(tmp_path / "own") == ["standin/test.tsv.xz"]
+    assert left(tmp_path / "own") == ["standin/test.tsv.gz"]
 
 
 def test_get_does_not_write_over_its_input(standin, tmp_path):

@@ -127,11 +127,10 @@ def get(
         if report.by_hand and len(jobs) == 1:
             raise UsageError(by_hand(report.by_hand[0]))
     _accept([job.source for job in open_jobs], {*accept}, ask)
+    way = _Way(report.folder, overwrite, allow_different, tell, watch, patience)
     for job in open_jobs:
         try:
-            report.files += job.run(
-                report.folder, place, _Way(overwrite, allow_different, tell, watch, patience)
-            )
+            report.files += job.run(place, way)
         except LikewiseError as error:
             if len(open_jobs) == 1:
                 raise
@@ -163,8 +162,9 @@ def file_checksums(path: Path, columns: Sequence[str]) -> RowChecksums:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How files are got."""
+    """How files are got, and where they go."""
 
+    folder: Path
     overwrite: bool
     allow_different: bool
     tell: Tell | None
@@ -186,7 +186,7 @@ class _Made:
 
     target: Target
     path: Path
-    final: str
+    final: Path
     rows: int
     likeness: Likeness | None
 
@@ -212,11 +212,11 @@ class _Job:
                 GotFile(self.source.name, target.file, path, found.rows, written=False, likeness=likeness)
             )
 
-    def run(self, folder: Path, place: _Place | None, way: _Way) -> list[GotFile]:
+    def run(self, place: _Place | None, way: _Way) -> list[GotFile]:
         """Fetch or open what is published, convert it, compare it, and put it in the data folder."""
-        with saying_why(folder):
-            make_folder(folder)
-        with scratch_folder(folder) as work, ExitStack() as stack:
+        with saying_why(way.folder):
+            make_folder(way.folder)
+        with scratch_folder(way.folder) as work, ExitStack() as stack:
             path = place.path if place is not None else None
             if path is None:
                 path = work / "published"
@@ -226,7 +226,7 @@ class _Job:
             made = [
                 self._convert(bundle, target, work / f"made-{n}", way) for n, target in self._found(bundle)
             ]
-            return [self._name(one, folder, overwrite=way.overwrite) for one in made]
+            return [self._name(one, overwrite=way.overwrite) for one in made]
 
     def _fetch(self, folder: Path, place: _Place | None, way: _Way) -> None:
         downloads: Sequence[Download] = self.source.downloads
@@ -247,7 +247,7 @@ class _Job:
 
     def _convert(self, bundle: Bundle, target: Target, work: Path, way: _Way) -> _Made:
         stored, splits = stored_checksums(target.file), _splits_of(self.source, target)
-        columns, final = () if stored is None else stored.columns, splits[0].file
+        columns, final = () if stored is None else stored.columns, _final(way.folder, splits[0].file)
         digest = RowDigest(columns)
         rows = read_layout(
             bundle, target.layout, target.options, columns=columns, labels=_labels(self.source)
@@ -269,8 +269,8 @@ class _Job:
             raise DataError([_different(target, found, stored, expected)])
         return _Made(target, path, final, found.rows, likeness)
 
-    def _name(self, made: _Made, folder: Path, *, overwrite: bool) -> GotFile:
-        final = folder / made.final
+    def _name(self, made: _Made, *, overwrite: bool) -> GotFile:
+        final = made.final
         with path_aside(final, "".join(final.suffixes[-2:]), replace=overwrite) as whole:
             made.path.replace(whole)
         return GotFile(self.source.name, made.target.file, final, made.rows, True, made.likeness)
@@ -333,9 +333,17 @@ def _labels(source: Source) -> tuple[str, ...]:
     return next((one.labels for corpus in corpora_of(source) for one in corpus.relations if one.labels), ())
 
 
-def _ending(final: str) -> str:
-    """The ending under which rows are written: the name's own, and .tsv for SICK.txt, which holds TSV."""
-    ending, compression = split_endings(Path(final))
+def _final(folder: Path, file: str) -> Path:
+    """The path of a file that is written: the one that stands there already, or a new one, with gzip in the
+    place of another compression, which takes several times as long.
+    """
+    new = f"{plain_name(file)}.gz" if plain_name(file) != file else file
+    return file_in(folder, file) or folder / new
+
+
+def _ending(final: Path) -> str:
+    """The ending under which rows are written: the file's own, and .tsv for SICK.txt, which holds TSV."""
+    ending, compression = split_endings(final)
     return f"{'.tsv' if ending == '.txt' else ending}{compression}"
 
 
