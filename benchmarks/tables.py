@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tabling import (
     annotation,
+    corpora,
     experiments,
     house,
     kept,
@@ -43,6 +44,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "alignment": phrases.alignment,
     "alignment-speed": speed.alignment_speed,
     "bad-inputs": reliability.bad_inputs,
+    "corpora": corpora.corpora,
     "described": relations.described,
     "explaining": phrases.explaining,
     "faults": reliability.faults,

@@ -220,9 +220,11 @@ def remove_file(path: Path) -> None:
 
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """A temporary folder. If its process is killed, the next process removes it."""
-    target = Path(tempfile.gettempdir()) / "scratch"
+def scratch_folder(inside: Path | None = None) -> Iterator[Path]:
+    """A temporary folder, for temporary files or `inside` a folder. If its process is killed, the next one
+    removes it.
+    """
+    target = (inside or Path(tempfile.gettempdir())) / "scratch"
     with _place_beside(target, target.parent) as place:
         yield place
 

@@ -1,4 +1,4 @@
-"""`likewise data`: list the named corpora; check, split and import files; choose pairs to rate."""
+"""`likewise data`: list and get the named corpora; check, split and import files; choose pairs to rate."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from rich.table import Column, Table
 
 from likewise.cli import data_import, data_next, options
 from likewise.cli.console import PrintableConsole, out
+from likewise.cli.data_get import columns_of, get_corpora, show_corpus, source_json, source_words, trial_words
 from likewise.data.catalogue import Corpus, corpus_names, find_corpus
 from likewise.data.checking import check
 from likewise.data.corpora import locate
 from likewise.data.findings import CheckReport, Summary
 from likewise.data.reading import name_splits
+from likewise.data.sources.listing import sources_of, unobtainable
 from likewise.data.splits import split_file
 from likewise.data.values import MAX_CHARS
 from likewise.disk import to_json
@@ -25,9 +27,9 @@ from likewise.records import Relation
 from likewise.wording import counted
 
 app = typer.Typer(
-    help="List corpora; check, split or import a file; choose pairs to rate.", no_args_is_help=True
+    help="List or get corpora; check, split or import a file; choose pairs to rate.", no_args_is_help=True
 )
-
+app.command("get")(get_corpora)
 app.command("import")(data_import.import_export)
 app.command("next")(data_next.next_to_rate)
 
@@ -40,17 +42,29 @@ CorporaDir = Annotated[
 
 
 @app.command("list")
-def list_corpora(data_dir: CorporaDir = None, as_json: options.Json = False) -> None:
-    """List the named corpora with their relations, scales, splits, rows and licences.
+def list_corpora(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME…]", help="Corpora to show in detail. All of them if left out."),
+    ] = None,
+    data_dir: CorporaDir = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the named corpora with their relations, scales, splits, rows, licences and sources.
 
-    The column "here" says whether a corpus is in the data folder. Corpora of translations and of paraphrases,
-    which have no ratings, follow in tables of their own.
+    The column "here" says whether a corpus is in the data folder, and if not, how `likewise data get` can
+    get it. Corpora of translations and of paraphrases, which have no ratings, follow in tables of their own.
+    For corpora that you name, everything is shown: columns, addresses and terms too.
 
     Example: likewise data list --data-dir corpora
     """
-    corpora = [find_corpus(name) for name in corpus_names()]
+    corpora = [find_corpus(name) for name in names or corpus_names()]
     if as_json:
         out.print_json(to_json([_describe(corpus, data_dir) for corpus in corpora]))
+        return
+    if names:
+        for corpus in corpora:
+            show_corpus(corpus, _here(corpus, data_dir))
         return
     console = PrintableConsole(highlight=False, markup=False, emoji=False)
     console.print(_table("relations", [c for c in corpora if c.kind == "rated"], _relations, data_dir))
@@ -58,6 +72,7 @@ def list_corpora(data_dir: CorporaDir = None, as_json: options.Json = False) -> 
     console.print(_table("languages", [c for c in corpora if c.kind == "translations"], _languages, data_dir))
     console.print("\nParaphrases: texts with the same meaning; the first is paired with each of the others")
     console.print(_table("texts", [c for c in corpora if c.kind == "paraphrases"], _texts, data_dir))
+    console.print(f"\n{trial_words()} `likewise data list NAME` shows addresses, terms and columns.")
 
 
 @app.command("check")
@@ -212,7 +227,7 @@ def _splits(corpus: Corpus) -> str:
 
 
 def _elsewhere(corpus: Corpus) -> str:
-    return "no" if corpus.hub is None else "no; on the hub"
+    return f"no; {source_words(corpus)}" if corpus.hub is None else "no; on the hub"
 
 
 def _describe(corpus: Corpus, data_dir: Path | None) -> dict[str, object]:
@@ -233,10 +248,13 @@ def _describe(corpus: Corpus, data_dir: Path | None) -> dict[str, object]:
                 "language": split.language,
                 "rows": split.rows,
                 "file": split.file,
+                "columns": list(columns_of(corpus, split)),
                 "here": here[split.name],
             }
             for split in corpus.splits.values()
         ],
+        "sources": [source_json(source) for source in sources_of(corpus)],
+        "unobtainable": list(unobtainable(corpus)),
     }
 
 

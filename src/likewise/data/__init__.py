@@ -6,6 +6,7 @@ from likewise.data.catalogue import corpus_names, find_corpus
 from likewise.data.checking import check
 from likewise.data.columns import find_text_columns
 from likewise.data.corpora import load_corpus
+from likewise.data.getting import get
 from likewise.data.keys import pair_key, text_key
 from likewise.data.ratings import find_relations
 from likewise.data.reading import infer_relations, load_records, read
@@ -24,6 +25,7 @@ __all__ = [
     "find_corpus",
     "find_relations",
     "find_text_columns",
+    "get",
     "infer_relations",
     "load_corpus",
     "load_records",

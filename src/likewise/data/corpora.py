@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
 
+from likewise.data.canonical import RowDigest, stored_checksums
 from likewise.data.catalogue import Corpus, SeededDraw, Split, find_corpus
 from likewise.data.compression import COMPRESSIONS, STREAM_ERRORS, cut_short, open_bytes, split_endings
+from likewise.data.filecache import user_cache
 from likewise.data.hub import hub_table
 from likewise.data.rows import Fail, Row, Table, ignore
 from likewise.data.tables import open_table
 from likewise.data.values import is_missing, to_label, to_number, to_record
-from likewise.errors import DataError, Problem
+from likewise.errors import DataError, Problem, UsageError
 from likewise.records import Record
 from likewise.wording import listed, quoted
 
@@ -75,14 +78,22 @@ def locate(corpus: Corpus, split: Split, data_dir: Folder = None) -> Path | None
     if split.sides:
         found = [locate(corpus, side, data_dir) for side in split.sides]
         return found[0] if all(found) else None
-    for root in _roots(data_dir):
+    for root in data_roots(data_dir):
         if root.is_file() and root.name == Path(split.file).name:
             return root
-        for base in (root / split.file, root / corpus.name / split.file):
-            plain = base.with_suffix("") if split_endings(base)[1] else base
-            for path in (base, plain, *(plain.with_name(plain.name + ending) for ending in COMPRESSIONS)):
-                if path.is_file():
-                    return path
+        path = file_in(root, split.file) or file_in(root / corpus.name, split.file)
+        if path is not None:
+            return path
+    return None
+
+
+def file_in(folder: Path, file: str) -> Path | None:
+    """A corpus file in a folder, under any compression, or None if it is not there."""
+    base = folder / file
+    plain = base.with_suffix("") if split_endings(base)[1] else base
+    for path in (base, plain, *(plain.with_name(plain.name + ending) for ending in COMPRESSIONS)):
+        if path.is_file():
+            return path
     return None
 
 
@@ -123,22 +134,29 @@ def verify(corpus: Corpus, split: Split, data_dir: Folder = None) -> list[Proble
     except DataError as error:
         return list(error.problems)
     problems = [] if rows == split.rows else [wrong_rows(corpus, split, rows)]
-    if split.sha256 and digest.hexdigest() != split.sha256:
+    if split.sha256 and digest.hexdigest() != split.sha256 and not _has_our_rows(split, path):
         found = (
             f"the sha256 is {digest.hexdigest()[:12]}… when decompressed, but "
-            f"{split.sha256[:12]}… is expected"
+            f"{split.sha256[:12]}… is expected, and its rows are other ones too"
         )
-        problems.append(
-            Problem(
-                split.file,
-                found,
-                (
-                    "the file is another version of the corpus, so "
-                    "numbers on it cannot be compared with others"
-                ),
-            )
-        )
+        remedy = "the file is another version of the corpus, so numbers on it cannot be compared with others"
+        problems.append(Problem(split.file, found, remedy))
     return problems
+
+
+def _has_our_rows(split: Split, path: Path) -> bool:
+    """Whether a file with other bytes has the rows of our copy, as `data get` makes it.
+
+    Another order of the rows is accepted too, unless the split is drawn by the order.
+    """
+    stored = stored_checksums(split.file)
+    if stored is None:
+        return False
+    digest = RowDigest(stored.columns)
+    for row in open_table(path):
+        digest.add(row.fields)
+    likeness = stored.likeness(digest.result())
+    return likeness in ("same", "respelt") or (likeness == "reordered" and split.draw is None)
 
 
 def _verify_crossed(corpus: Corpus, split: Split, data_dir: Folder) -> list[Problem]:
@@ -217,14 +235,27 @@ def _stored_table(corpus: Corpus, split: Split, data_dir: Folder) -> Table:
         raise DataError([absent, *error.problems]) from error
 
 
-def _roots(data_dir: Folder) -> list[Path]:
-    return [Path(root) for root in (data_dir, os.environ.get(DATA_VARIABLE)) if root]
+def data_roots(data_dir: Folder = None) -> list[Path]:
+    """The folders that are searched for corpora: the named one, LIKEWISE_DATA, and what `data get` fills."""
+    roots = [Path(root) for root in (data_dir, os.environ.get(DATA_VARIABLE)) if root]
+    with suppress(UsageError, OSError):  # no home folder, or none that may be looked into
+        if (home := data_home()).is_dir():
+            roots.append(home)
+    return roots
+
+
+def data_home() -> Path:
+    """The folder of corpora that is used if none is named."""
+    return user_cache(DATA_VARIABLE) / "corpora"
 
 
 def _absent(corpus: Corpus, split: Split, data_dir: Folder) -> Problem:
-    looked = ", ".join(str(root) for root in _roots(data_dir)) or "no folder was named"
+    looked = ", ".join(str(root) for root in data_roots(data_dir)) or "no folder was named"
     found = f"{split.file} was not found (searched in: {looked})"
-    remedy = f"name the folder that holds it with --data-dir DIR or {DATA_VARIABLE}"
+    remedy = (
+        f"get it with `likewise data get {corpus.name}`, or name the folder that holds it with "
+        f"--data-dir DIR or {DATA_VARIABLE}"
+    )
     return Problem(f"corpus {corpus.name}/{split.name}", found, remedy)
 
 

@@ -36,13 +36,20 @@ def cache_home() -> Path:
     """The cache folder, unless a recipe or LIKEWISE_CACHE names another one."""
     if own := os.environ.get(CACHE_VARIABLE):
         return Path(own)
+    return user_cache(CACHE_VARIABLE) / "vectors"
+
+
+def user_cache(variable: str) -> Path:
+    """The folder of Likewise in the user's cache. Without a home folder, the error names the variable that
+    helps.
+    """
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError as error:
         raise UsageError(
-            f"there is no home folder to keep a cache in. Name a folder with {CACHE_VARIABLE}, or set HOME."
+            f"there is no home folder to keep a cache in. Name a folder with {variable}, or set HOME."
         ) from error
-    return home / "likewise" / "vectors"
+    return home / "likewise"
 
 
 def content_key(*parts: object, length: int = 24) -> str:

@@ -3,7 +3,7 @@
     PairScorer       fit(pairs, ratings)    predict → numbers on the scale of the ratings
     TextClassifier   fit(texts, labels)     predict → labels, predict_proba → their probabilities
     TextEncoder      transform(texts)       the vectors of an encoder, for any other estimator
-    spearman_scorer         scoring=spearman_scorer       Spearman's correlation, as the rest of Likewise reports it
+    spearman_scorer  scoring=spearman_scorer  Spearman's correlation, as the rest of Likewise reports it
 
 They work wherever scikit-learn takes an estimator: in a Pipeline, in GridSearchCV, with n_jobs. Importing
 this package loads scikit-learn; torch is loaded by the first call that computes something.
@@ -13,6 +13,6 @@ from __future__ import annotations
 
 from likewise.sklearn.classifier import TextClassifier
 from likewise.sklearn.encoder import TextEncoder
-from likewise.sklearn.scorer import PairScorer, spearman_scorer_scorer
+from likewise.sklearn.scorer import PairScorer, spearman_scorer
 
 __all__ = ["PairScorer", "TextClassifier", "TextEncoder", "spearman_scorer"]

@@ -19,7 +19,7 @@ from likewise.encoders.inputs import check_texts
 from likewise.errors import DataError, EstimatorInputError, Problem
 from likewise.wording import quoted
 
-TextPair = tuple[str, str]
+PairOfTexts = tuple[str, str]
 Cells = NDArray[np.object_]
 _PAIRS = "pass a list of pairs (a, b), an array of shape (n, 2), or a frame with two columns of texts"
 _TEXTS = "pass a list of texts, a Series, or an array or frame with one column of texts"
@@ -34,7 +34,7 @@ def fitted_pairs(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Cells, Any]:
     return cells, np.asarray(y, dtype=np.float64)
 
 
-def asked_pairs(estimator: BaseEstimator, X: Any) -> list[TextPair]:
+def asked_pairs(estimator: BaseEstimator, X: Any) -> list[PairOfTexts]:
     """X as pairs of texts, for `predict`."""
     return as_pairs(
         validate_data(estimator, _as_pairs(X), dtype=object, ensure_all_finite=False, reset=False)
@@ -63,7 +63,7 @@ def asked_texts(estimator: BaseEstimator, X: Any) -> list[str]:
     return as_texts(cells)
 
 
-def as_pairs(cells: Cells) -> list[TextPair]:
+def as_pairs(cells: Cells) -> list[PairOfTexts]:
     """Rows of two cells as pairs of texts. A cell without a text is an error that names its row."""
     _check_width(cells, 2, "a pair is two texts", _PAIRS)
     rows = [tuple(row) for row in cells]

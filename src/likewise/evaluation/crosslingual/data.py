@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from likewise.data import load_corpus
-from likewise.data.corpora import DATA_VARIABLE
+from likewise.data.corpora import DATA_VARIABLE, data_roots
 from likewise.data.parallel import find_language, read_parallel
 from likewise.errors import DataError, Problem, UsageError
 from likewise.evaluation.crosslingual.language_pairs import split_pair
@@ -109,7 +108,7 @@ def _retrieval_files(
     """The retrieval files of the languages, and a note if none are found."""
     if languages is not None and not languages:
         return [], ()
-    roots = [Path(root) for root in (data_dir, os.environ.get(DATA_VARIABLE)) if root]
+    roots = data_roots(data_dir)
     found: dict[str, Path] = {}
     for root in roots:
         for path in sorted((root / RETRIEVAL_FOLDER).glob("*-eng.tsv*")):
