@@ -507,7 +507,7 @@ def test_an_own_table_is_fine_tuned_by_the_shipped_recipe(tiny_encoder, tmp_path
 def test_an_own_table_of_several_ratings_is_asked_which(tiny_encoder, tmp_path):
     rows = "\n".join(f"a dog {n},the cat {n},{n % 5},{n % 3}" for n in range(20))
     (tmp_path / "mine.csv").write_text(f"text_a,text_b,near,far\n{rows}\n")
-    with pytest.raises(DataError, match="--relation near"):
+    with pytest.raises(DataError, match=r'relations=\["near'):
         likewise.train("finetune", data=str(tmp_path / "mine.csv"), encoder=str(tiny_encoder))
 
 

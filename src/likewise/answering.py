@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import EvaluationError, UnknownNameError
 from likewise.records import Relation
+from likewise.spelling import spelt
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -64,7 +65,7 @@ class Answers:
                 raise EvaluationError(
                     f"{self.relation.name}: {count}, the first in row "
                     f"{int(np.argmax(wrong)) + 1:,}. The model's weights are damaged or too large. "
-                    "Try --precision fp32, or train the model again."
+                    f"Try {spelt('precision', 'fp32')}, or train the model again."
                 )
 
 

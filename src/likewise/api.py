@@ -35,6 +35,7 @@ from likewise.recipes.update import Mode, UpdateReport, update_model
 from likewise.schema.base import Addition
 from likewise.schema.recipe import Recipe
 from likewise.schema.shipped import shipped_recipes
+from likewise.spelling import spelt
 from likewise.training.state import FitEvent
 from likewise.wording import has_half_character, quoted, sentence
 
@@ -389,14 +390,14 @@ def make_recipe(
             document = with_own_table(document, where, own(data), changes=changes, tell=tell)
         elif declared or text_a or text_b:
             raise UsageError(
-                "--relation, --text-a and --text-b describe your own table (--data FILE). For a "
-                "recipe's data, set them in its data entries."
+                f"{spelt('relations')}, {spelt('text_a')} and {spelt('text_b')} describe your own table "
+                f"({spelt('data', 'FILE')}). For a recipe's data, set them in its data entries."
             )
         return recipe_from(document, where, overrides=changes, encoder=encoder), tables
     if data is not None:
         raise UsageError(
-            "--data replaces the training data of a recipe, but the first argument is a table "
-            "already. Leave --data out."
+            f"{spelt('data')} replaces the training data of a recipe, but the first argument is a table "
+            f"already. Leave {spelt('data')} out."
         )
     table = own(os.fspath(source) if isinstance(source, str | os.PathLike) else source)
     document = recipe_for_table(table)

@@ -17,6 +17,7 @@ from likewise.data.tables import open_table
 from likewise.data.values import is_missing, to_label, to_number, to_record
 from likewise.errors import DataError, Problem
 from likewise.records import Record
+from likewise.spelling import spelt
 from likewise.wording import listed, quoted
 
 DATA_VARIABLE = "LIKEWISE_DATA"
@@ -224,7 +225,7 @@ def _roots(data_dir: Folder) -> list[Path]:
 def _absent(corpus: Corpus, split: Split, data_dir: Folder) -> Problem:
     looked = ", ".join(str(root) for root in _roots(data_dir)) or "no folder was named"
     found = f"{split.file} was not found (searched in: {looked})"
-    remedy = f"name the folder that holds it with --data-dir DIR or {DATA_VARIABLE}"
+    remedy = f"name the folder that holds it with {spelt('data_dir', 'DIR')} or {DATA_VARIABLE}"
     return Problem(f"corpus {corpus.name}/{split.name}", found, remedy)
 
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from likewise.errors import LikewiseError, ModelError
 from likewise.files import note_input
+from likewise.spelling import spelt
 
 MEBIBYTE = 2**20
 # A tokenizer's file with 260,000 pieces has 34 MB.
@@ -145,5 +146,5 @@ def _load_message(where: str | os.PathLike[str], error: BaseException) -> str:
     reason = " ".join(str(error).split())[:300] or type(error).__name__
     remedy = DAMAGED
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        remedy = "there is not enough memory for it, so use a smaller model or another --device"
+        remedy = f"there is not enough memory for it, so use a smaller model or another {spelt('device')}"
     return f"{os.fspath(where)} cannot be loaded ({reason}); {remedy}"

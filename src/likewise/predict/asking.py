@@ -19,6 +19,7 @@ from likewise.encoders.inputs import check_texts
 from likewise.errors import UsageError
 from likewise.predict.given import given_pairs, given_texts
 from likewise.records import Relation
+from likewise.spelling import spelt
 
 if TYPE_CHECKING:
     from likewise.explain.explanation import PairExplanation
@@ -111,7 +112,8 @@ class Answerer(Answering):
         if labels is not None or (task is not None and task not in [relation.name for relation in named]):
             own = ", ".join(repr(relation.name) for relation in named)
             raise UsageError(
-                f"this model was fine-tuned on the labels of {own} and answers no others. Leave labels out."
+                f"this model was fine-tuned on the labels of {own} and answers no others. Leave "
+                f"{spelt('labels')} out."
             )
         return named[0] if task is None else find_relation(self, task)
 

@@ -34,6 +34,7 @@ from likewise.predict.families import Family, Running
 from likewise.predict.pairs import encoder_card_line
 from likewise.records import Relation
 from likewise.schema.labels import new_task
+from likewise.spelling import spelt
 from likewise.store.card import CardParts, relations_table, text_example
 from likewise.store.encoder import encoder_to_dict, plain, save_encoder
 
@@ -117,7 +118,7 @@ class Classifier(Answerer):
         """Answer each text by a label of a task, or of a relation that the model did not see in training."""
         if source not in (None, MATCHER):
             raise UsageError(
-                f"a label model answers by its {MATCHER}, not by the {source}. Leave --source out."
+                f"a label model answers by its {MATCHER}, not by the {source}. Leave {spelt('source')} out."
             )
         task = self.model.task(relation) if isinstance(relation, str) else relation
         if not rows:
@@ -231,6 +232,7 @@ class LabelsFamily(Family[LabelModel]):
             raise UsageError(
                 "the model has a fixed layer per task and cannot read labels. Train one with a matcher."
             )
-        remedy = "use other words (--labels 'NAME = WORDS'), or train all tasks again (--mode cold)"
+        words, cold = spelt("labels", "NAME = WORDS"), spelt("mode", "cold")
+        remedy = f"use other words ({words}), or train all tasks again ({cold})"
         check_labels(model, relation, place=f"task {relation.name}", tell=tell, remedy=remedy)
         model.set_tasks([*model.tasks, relation], model.weights)

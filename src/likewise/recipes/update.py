@@ -42,6 +42,7 @@ from likewise.recipes.runfiles import (
 from likewise.records import Record, Relation
 from likewise.schema.base import Addition
 from likewise.schema.recipe import Recipe, parse_recipe
+from likewise.spelling import spelt, spelt_call
 from likewise.wording import counted
 
 Mode = Literal["zero", "hot", "cold"]
@@ -157,17 +158,18 @@ class UpdatePlace:
 def _check_mode(output: str | Path, mode: str, *, resume: bool) -> Path:
     """The folder of the new model; raises an error for an unknown mode or one that cannot be resumed."""
     if mode not in MODES:
-        raise UsageError(f"--mode {mode!r} is not one of {', '.join(MODES)}")
+        raise UsageError(f"{spelt('mode')} {mode!r} is not one of {', '.join(MODES)}")
     if mode == "zero" and resume:
-        raise UsageError("--mode zero trains nothing, so there is nothing to resume. Leave --resume out.")
+        found = f"{spelt('mode', 'zero')} trains nothing, so there is nothing to resume"
+        raise UsageError(f"{found}. Leave {spelt('resume')} out.")
     return Path(output)
 
 
 def _recipe_of(answerer: Answerer, model: str | Path) -> Recipe:
     if "recipe" not in answerer.about:
         raise ModelError(
-            f"{model} was not trained by Likewise, so it cannot be updated. Train it first (likewise train "
-            "RECIPE), or give it labels to choose from (likewise classify --labels)."
+            f"{model} was not trained by Likewise, so it cannot be updated. Train it first "
+            f"({spelt_call('train', 'RECIPE')}), or classify with it and give {spelt('labels', '…')}."
         )
     path = Path(model) / DOCUMENT
     stage_reports(answerer.about, path)  # told again by the new model's card, after all the training
@@ -180,7 +182,7 @@ def _new_relation(
     """The relation to add, checked as far as possible before the model changes."""
     stage = old.stage[-1]
     if any(known.name == addition.name for known in answerer.relations):
-        raise UsageError(f"the model already answers {addition.name!r}. Choose another --task NAME.")
+        raise UsageError(f"the model already answers {addition.name!r}. Choose another {spelt('task')}.")
     relation = stage.new_relation(addition, str(model))
     stage.check_addition(addition, mode)
     return relation
@@ -192,8 +194,8 @@ def _refuse_to_lose(answerer: Answerer, old: Recipe) -> None:
     lost = [relation.name for relation in answerer.relations if relation.name not in trained]
     if lost:
         raise UsageError(
-            f"{', '.join(lost)} was added without ratings, and --mode cold would lose it. Use --mode hot, or "
-            "update the model from before that addition."
+            f"{', '.join(lost)} was added without ratings, and {spelt('mode', 'cold')} would lose it. Use "
+            f"{spelt('mode', 'hot')}, or update the model from before that addition."
         )
 
 

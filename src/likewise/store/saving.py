@@ -17,6 +17,7 @@ from likewise.errors import UsageError
 from likewise.folders import FORMAT
 from likewise.outputs import check_model_folder, is_empty_folder, is_model_folder, model_print
 from likewise.registry import find_family, resolve_class
+from likewise.spelling import spelt
 from likewise.store.card import model_card
 from likewise.versions import versions
 
@@ -39,7 +40,7 @@ def save_model(
     if not _is_former(target, former):
         raise UsageError(
             f"{target} was written by somebody else since this command began, so it was not replaced. Choose "
-            "another --output, or run the command again with --overwrite."
+            f"another {spelt('output')}, or begin again with {spelt('overwrite')}."
         )
     entry = find_family(str(model.family))
     if entry is None:
