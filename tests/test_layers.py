@@ -28,6 +28,7 @@ LAYERS = [
     ["store"],
     ["explain"],
     ["predict", "evaluation", "training"],
+    ["progress"],
     ["kinds"],
     ["recipes"],
     ["api"],

@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from likewise import ranks
 from likewise.answering import Answering
 from likewise.arguments import (
     listed_names,
     require_device,
     require_flag,
+    require_folder_name,
     require_function,
     require_mapping,
     require_number,
@@ -37,7 +40,7 @@ from likewise.schema.recipe import Recipe
 from likewise.schema.shipped import shipped_recipes
 from likewise.spelling import spelt
 from likewise.training.state import FitEvent
-from likewise.wording import has_half_character, quoted, sentence
+from likewise.wording import sentence
 
 if TYPE_CHECKING:
     from likewise.encoders.external import TextFunction
@@ -78,6 +81,7 @@ def evaluate(
     precision: str = "fp32",
     keep_predictions: bool = False,
     log: bool = True,
+    quiet: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> SuiteResult | CrosslingualResult:
     """Measure a model on a suite or on rows of your own. The result carries its protocol.
@@ -92,6 +96,9 @@ def evaluate(
     to tasks that name none; it defaults to the relation's metric (spearman, or accuracy for classes). A task
     that the model cannot answer, or that has no value, is left out with a note. The suite `crosslingual` is
     measured by `evaluate_crosslingual` and takes none of these options.
+
+    A progress bar is shown on standard error. `quiet` stops that. `progress` is a function of yours that is
+    told the number of texts instead.
     """
     from likewise.evaluation.suites import CROSSLINGUAL, Suite, get_suite
 
@@ -100,7 +107,8 @@ def evaluate(
     require_text(metric, "metric")
     _check_places(model, device, precision, data_dir)
     require_function(progress, "progress")
-    require_flag(keep_predictions, "keep_predictions")
+    for name, flag in (("keep_predictions", keep_predictions), ("quiet", quiet)):
+        require_flag(flag, name)
     if data is not None:
         if suite is not None:
             raise UsageError("suite and data are both given. Name a suite, or pass rows of your own as data.")
@@ -114,21 +122,39 @@ def evaluate(
         require_path(suite, "suite")
     if suite == CROSSLINGUAL:
         return evaluate_crosslingual(
-            model, data_dir=data_dir, device=device, precision=precision, log=log, progress=progress
+            model,
+            data_dir=data_dir,
+            device=device,
+            precision=precision,
+            log=log,
+            quiet=quiet,
+            progress=progress,
         )
     chosen = get_suite(suite) if isinstance(suite, str | Path) else suite
-    return evaluate_suite(
-        _opened(model, chosen, device, precision),
-        chosen,
-        source=source,
-        aggregation=aggregation,
-        metric=metric,
-        data_dir=data_dir,
-        keep_predictions=keep_predictions,
-        log=log,
-        progress=progress,
-        tolerant=True,
-    )
+    with _counted_texts(model, quiet, progress) as counting:
+        return evaluate_suite(
+            _opened(model, chosen, device, precision),
+            chosen,
+            source=source,
+            aggregation=aggregation,
+            metric=metric,
+            data_dir=data_dir,
+            keep_predictions=keep_predictions,
+            log=log,
+            progress=counting,
+            tolerant=True,
+        )
+
+
+def _counted_texts(
+    model: str | os.PathLike[str] | Answering, quiet: bool, progress: Callable[[int], None] | None
+) -> AbstractContextManager[Callable[[int], None] | None]:
+    """The caller's function, or else a bar that counts the texts of a measurement."""
+    from likewise.progress import counted
+
+    name = model.about.get("name", "") if isinstance(model, Answering) else os.fspath(model)
+    label = " ".join(["evaluating", *filter(None, [Path(str(name)).name])])
+    return counted(progress, quiet=quiet, label=label, unit="texts")
 
 
 def own_suite(
@@ -192,30 +218,33 @@ def evaluate_crosslingual(
     precision: str = "fp32",
     seed: int = 1,
     log: bool = True,
-    tell: Callable[[str], None] = lambda line: None,
+    quiet: bool = False,
+    tell: Callable[[str], None] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> CrosslingualResult:
     """Measure how well meaning survives a change of language: translated pairs, retrieval, probes and spread.
 
     A model on a frozen encoder is compared with that encoder. `languages` are the languages of the retrieval
-    test; None takes all languages in the data folder.
+    test; None takes all languages in the data folder. `quiet` and `progress` are those of `evaluate`, and
+    `tell` takes a line for each part that is done.
     """
     from likewise.evaluation.crosslingual import run_crosslingual
 
     _check_places(model, device, precision, data_dir)
     require_seed(seed)
     languages = None if languages is None else listed_names(languages, "languages")
-    answering = model if isinstance(model, Answering) else load(model, device=device, precision=precision)
-    embedding = answering.embedding()
-    result = run_crosslingual(
-        lambda texts: embedding.views(texts, progress=progress),
-        data_dir=None if data_dir is None else Path(data_dir),
-        retrieval_languages=languages,
-        trained_pairs=embedding.languages.rated_pairs,
-        seen_languages=embedding.languages.seen,
-        seed=seed,
-        progress=tell,
-    )
+    with _counted_texts(model, quiet, progress) as counting:
+        answering = model if isinstance(model, Answering) else load(model, device=device, precision=precision)
+        embedding = answering.embedding()
+        result = run_crosslingual(
+            lambda texts: embedding.views(texts, progress=counting),
+            data_dir=None if data_dir is None else Path(data_dir),
+            retrieval_languages=languages,
+            trained_pairs=embedding.languages.rated_pairs,
+            seen_languages=embedding.languages.seen,
+            seed=seed,
+            progress=tell or (lambda line: None),
+        )
     if log:
         _log(answering, result)
     return result
@@ -249,8 +278,9 @@ def train(
     trackers: Sequence[str] = (),
     resume: bool = False,
     overwrite: bool = False,
-    tell: Callable[[str], None] = lambda line: None,
-    emit: Callable[[FitEvent], None] = lambda event: None,
+    quiet: bool = False,
+    tell: Callable[[str], None] | None = None,
+    emit: Callable[[FitEvent], None] | None = None,
 ) -> Answerer:
     """Train by a recipe (a file or a shipped name) or on a table of rated pairs (file, frame, dataset or
     list).
@@ -259,28 +289,43 @@ def train(
     `relations` declare what a table rates, one or several: "similarity:0..5", "verdict:classes". `overrides`
     are recipe paths: {"stage.0.learning_rate": 3e-5}. `encoder` replaces the recipe's encoder: it is a name
     or, for stages over a frozen encoder, any function texts → N×d.
+
+    The plan, a progress bar and the dev scores are shown on standard error, as in the terminal. `quiet` stops
+    that. `tell` (lines) and `emit` (events) are functions of yours that take the reports instead.
     """
-    _check_output(output)
-    for name, flag in (("resume", resume), ("overwrite", overwrite)):
+    require_folder_name(output, "output", optional=True)
+    for name, flag in (("resume", resume), ("overwrite", overwrite), ("quiet", quiet)):
         require_flag(flag, name)
-    training = prepare_training(
-        source,
-        encoder=encoder,
-        data=data,
-        relations=relations,
-        text_a=text_a,
-        text_b=text_b,
-        overrides=overrides,
-        seed=seed,
-        device=device,
-        precision=precision,
-        data_dir=data_dir,
-        trackers=trackers,
-        tell=tell,
-        emit=emit,
-    )
-    target = None if output is None else Path(output)
-    return training.run(target, resume=resume, overwrite=overwrite).predictor
+    with _reports(quiet, tell, emit) as (telling, emitting):
+        training = prepare_training(
+            source,
+            encoder=encoder,
+            data=data,
+            relations=relations,
+            text_a=text_a,
+            text_b=text_b,
+            overrides=overrides,
+            seed=seed,
+            device=device,
+            precision=precision,
+            data_dir=data_dir,
+            trackers=trackers,
+            tell=telling,
+            emit=emitting,
+        )
+        target = None if output is None else Path(output)
+        return training.run(target, resume=resume, overwrite=overwrite).predictor
+
+
+def _reports(
+    quiet: bool, tell: Callable[[str], None] | None, emit: Callable[[FitEvent], None] | None
+) -> AbstractContextManager[tuple[Callable[[str], None], Callable[[FitEvent], None]]]:
+    """Where a training reports: to the caller's functions, nowhere, or to the view of the terminal."""
+    from likewise.progress import viewed
+
+    for name, function in (("tell", tell), ("emit", emit)):
+        require_function(function, name)
+    return viewed(tell, emit, quiet=quiet, shown=ranks.is_first())
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +341,7 @@ class Training:
 
     def run(self, output: Path | None, *, resume: bool = False, overwrite: bool = False) -> RunReport:
         """Train, and write the model to a folder, or keep it in memory if `output` is None."""
-        _check_output(output)
+        require_folder_name(output, "output", optional=True)
         with remembering_inputs():
             return run_recipe(self.recipe, output, context=self.context, resume=resume, overwrite=overwrite)
 
@@ -412,13 +457,6 @@ def _changes(overrides: Overrides) -> dict[str, Any]:
     return dict(map(parse_override, listed_names(overrides, "overrides")))
 
 
-def _check_output(output: object) -> None:
-    """Refuse a folder that weights cannot be written to: safetensors takes only names in UTF-8."""
-    require_path(output, "output", optional=True)
-    if output is not None and has_half_character(str(output)):
-        raise UsageError(f"output {quoted(str(output))} is not UTF-8. Choose a folder name in UTF-8.")
-
-
 def _check_places(model: object, device: object, precision: object, data_dir: object) -> None:
     """Check the arguments that many verbs share: the model, the device and precision, and the data folder."""
     if not isinstance(model, Answering):
@@ -465,8 +503,9 @@ def update(
     data_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    tell: Callable[[str], None] = lambda line: None,
-    emit: Callable[[FitEvent], None] = lambda event: None,
+    quiet: bool = False,
+    tell: Callable[[str], None] | None = None,
+    emit: Callable[[FitEvent], None] | None = None,
 ) -> UpdateReport:
     """Add a task to a model with label texts, or a relation to a model whose head reads descriptions.
 
@@ -476,12 +515,11 @@ def update(
 
     `mode` is zero (no training), hot (train on the data and a share `rehearse` of the old rows) or cold
     (train on everything from the beginning). `overrides` are keys of the last stage: {"epochs": 3, "freeze":
-    ["encoder"]}. `resume` continues an interrupted update.
+    ["encoder"]}. `resume` continues an interrupted update. `quiet`, `tell` and `emit` are those of `train`.
     """
     _check_places(model, device, precision, data_dir)
-    for name, place in (("model", model), ("output", output)):
-        require_path(place, name)
-    _check_output(output)
+    require_path(model, "model")
+    require_folder_name(output, "output")
     require_path(data, "data", optional=True)
     for name, needed in (("task", task), ("mode", mode)):
         require_text(needed, name, optional=False)
@@ -491,17 +529,17 @@ def update(
     require_mapping(labels, "labels")
     require_mapping(overrides, "overrides")
     require_number(rehearse, "rehearse", low=0, high=1)
-    for flag, given in (("overwrite", overwrite), ("resume", resume)):
+    for flag, given in (("overwrite", overwrite), ("resume", resume), ("quiet", quiet)):
         require_flag(given, flag)
-    context = RunContext(
-        data_dir=None if data_dir is None else Path(data_dir),
-        device=device,
-        precision=precision,
-        tell=tell,
-        emit=emit,
-    )
     source = None if data is None else os.fspath(data)
-    with remembering_inputs():
+    with _reports(quiet, tell, emit) as (telling, emitting), remembering_inputs():
+        context = RunContext(
+            data_dir=None if data_dir is None else Path(data_dir),
+            device=device,
+            precision=precision,
+            tell=telling,
+            emit=emitting,
+        )
         return update_model(
             os.fspath(model),
             Addition(task, source, text, text_a, text_b, column, labels, describe, scale),

@@ -7,14 +7,22 @@ answers is the same for all kinds and is done here.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from torch import nn
 
 from likewise.answering import Answering, Answers, Classes, Progress, Rows, Scores, Vectors, find_relation
-from likewise.arguments import listed_names, require_function, require_text
+from likewise.arguments import (
+    listed_names,
+    require_flag,
+    require_folder_name,
+    require_function,
+    require_text,
+)
 from likewise.encoders.inputs import check_texts
 from likewise.errors import UsageError
 from likewise.predict.given import given_pairs, given_texts
@@ -37,6 +45,42 @@ class Answerer(Answering):
     def source(self, relation: str) -> str:
         """The source that answers a relation by default."""
         return self.sources(relation)[0]
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the model to a folder, which `likewise.load` and SentenceTransformer load.
+
+        The folder is complete or absent. `overwrite` replaces another model of Likewise, but never the folder
+        that this model was loaded or trained from.
+        """
+        from likewise.store import save_loaded
+
+        require_folder_name(folder, "folder")
+        require_flag(overwrite, "overwrite")
+        return save_loaded(self.model, folder, about=self.about, overwrite=overwrite)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        token: str | None = None,
+        commit_message: str | None = None,
+    ) -> str:
+        """Put the model on the Hugging Face hub and return its address; `likewise.load(repo_id)` loads it.
+
+        A repository that does not exist is made, `private` or not. The model arrives in one commit, so that
+        an interruption leaves the repository as it was. The `token` defaults to that of `hf auth login`.
+        """
+        from likewise.store.pushing import push_model
+
+        for name, value in (("token", token), ("commit_message", commit_message)):
+            require_text(value, name)
+        require_text(repo_id, "repo_id", optional=False)
+        if private is not None:
+            require_flag(private, "private")
+        return push_model(
+            self.model, repo_id, about=self.about, private=private, token=token, message=commit_message
+        )
 
     def score(
         self,
