@@ -1,4 +1,4 @@
-"""A stand-in for the Hugging Face hub: the requests that huggingface_hub makes to push and to fetch a model."""
+"""A stand-in for the Hugging Face hub: the requests that huggingface_hub makes to push and fetch models."""
 
 from __future__ import annotations
 
@@ -69,9 +69,19 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(data)
 
+    def _read(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        parts = []
+        while size := int(self.rfile.readline(), 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(parts)
+
     def _refused(self, path: str) -> bool:
         self.hub.requests.append(f"{self.command} {path}")
-        self._body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self._body = self._read()
         for part, status in self.hub.refused.items():
             if part in path:
                 self._answer({"error": f"refused with {status}"}, status)
@@ -140,7 +150,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif "tree" in parts:
             files = hub.files[name].items()
             self._answer(
-                [{"type": "file", "path": p, "size": len(d), "oid": hashlib.sha1(d).hexdigest()} for p, d in files]
+                [
+                    {"type": "file", "path": p, "size": len(d), "oid": hashlib.sha1(d).hexdigest()}
+                    for p, d in files
+                ]
             )
         elif "resolve" in parts:
             self._file(name, "/".join(parts[4:]))

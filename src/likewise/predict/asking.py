@@ -56,6 +56,7 @@ class Answerer(Answering):
 
         require_folder_name(folder, "folder")
         require_flag(overwrite, "overwrite")
+        self._check_whole()
         return save_loaded(self.model, folder, about=self.about, overwrite=overwrite)
 
     def push_to_hub(
@@ -78,9 +79,23 @@ class Answerer(Answering):
         require_text(repo_id, "repo_id", optional=False)
         if private is not None:
             require_flag(private, "private")
+        self._check_whole()
         return push_model(
             self.model, repo_id, about=self.about, private=private, token=token, message=commit_message
         )
+
+    def _check_whole(self) -> None:
+        """Raise an error for a model of which a saved folder would hold only a part, or nothing of its own."""
+        if not self.relations:
+            raise UsageError(
+                "this is a raw encoder that classifies, and it has nothing of its own to save. Load it with "
+                "likewise.load and save that, or train a model."
+            )
+        if self.about.get("raw") and self.about.get("recipe"):
+            raise UsageError(
+                "only the encoder of this model is loaded, without the heads of its training. Copy its folder, "
+                "or train it again into another one."
+            )
 
     def score(
         self,

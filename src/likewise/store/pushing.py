@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from torch import nn
@@ -10,11 +10,12 @@ from torch import nn
 from likewise.disk import scratch_folder
 from likewise.errors import HubError, UsageError
 from likewise.store.saving import save_model, training_of
-from likewise.wording import clipped, ended
+from likewise.wording import clipped, ended, quoted
 
 T = TypeVar("T")
 # Of an earlier model in the same place; the rest of a repository belongs to its owner.
 _OURS = "likewise/**"
+_WHOLE = "A push is one commit: the repository holds either the old files or the new ones."
 
 
 def push_model(
@@ -61,23 +62,32 @@ def _saying_why(send: Callable[[], T], repo_id: str, token: str | None) -> T:
     try:
         return send()
     except Exception as error:  # its HTTP library changes from version to version
-        reason = " ".join(str(error).split())
+        causes = list(_causes(error))
+        reason = " ".join(" ".join(map(str, causes)).split())
         if token:
             reason = reason.replace(token, "…")
         found = f"{repo_id} was not pushed ({clipped(reason) or type(error).__name__})"
-        raise HubError(f"{found}. {_remedy(error)} No commit was made.") from None
+        raise HubError(f"{found}. {_remedy(causes)} {_WHOLE}") from None
 
 
-def _remedy(error: Exception) -> str:
-    from huggingface_hub.errors import OfflineModeIsEnabled
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and the errors that it came from."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
 
-    status = getattr(getattr(error, "response", None), "status_code", None)
+
+def _remedy(causes: Sequence[BaseException]) -> str:
+    statuses = [getattr(getattr(one, "response", None), "status_code", None) for one in causes]
+    status = next(filter(None, statuses), None)
+    kinds = {kind.__name__ for one in causes for kind in type(one).__mro__}
     if status in (401, 403):
         return "Log in with `hf auth login`, or pass a token that may write there (token=…)."
     if status == 404:
         return "Correct the name, or pass a token that may write there (token=…)."
-    if isinstance(error, OfflineModeIsEnabled):
+    if "OfflineModeIsEnabled" in kinds:
         return "Unset HF_HUB_OFFLINE."
-    if {"TransportError", "ConnectionError"} & {kind.__name__ for kind in type(error).__mro__}:
+    if {"TransportError", "ConnectionError"} & kinds:
         return "Check the connection, and try again."
     return "Try again later."
