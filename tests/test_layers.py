@@ -20,6 +20,7 @@ LAYERS = [
     ["documents", "versions"],
     ["records"],
     ["data"],
+    ["frames"],
     ["schema", "answering"],
     ["adapters", "pairing", "heads", "losses", "matchers", "schedules", "ranks", "encoders"],
     ["phrases"],

@@ -18,17 +18,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import EvaluationError, UnknownNameError
+from likewise.frames import answer_frame
 from likewise.records import Relation
 from likewise.spelling import spelt
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from sentence_transformers import SentenceTransformer
 
 Numbers = NDArray[np.float64]
@@ -180,7 +182,8 @@ class Scores(Mapping[str, "Numbers | list[str]"]):
     their order. `intervals` holds an N×2 array for every relation that is answered with an interval.
     """
 
-    def __init__(self, answers: Sequence[Answers]) -> None:
+    def __init__(self, answers: Sequence[Answers], *, index: Any = None) -> None:
+        self._index = index
         self._answers = {one.relation.name: one for one in answers}
         self.relations = tuple(one.relation for one in answers)
         self.source = {one.relation.name: one.source for one in answers}
@@ -228,6 +231,27 @@ class Scores(Mapping[str, "Numbers | list[str]"]):
             for i in range(count)
         ]
 
+    def to_frame(self, pairs: Any = None) -> DataFrame:
+        """The answers as a pandas frame, one row per pair, with the index of the frame that was scored.
+
+        A relation NAME has a column NAME. Labels have columns `p(NAME=LABEL)`, and intervals `low(NAME)` and
+        `high(NAME)`. The `pairs` that were scored, or their frame, may be passed to have their columns first.
+        """
+        columns: dict[str, Any] = {}
+        for relation in self.relations:
+            name = relation.name
+            columns[name] = self[name]
+            for place, label in enumerate(relation.labels if name in self.probabilities else ()):
+                columns[chance_column(name, label)] = self.probabilities[name][:, place]
+            if name in self.intervals:
+                columns[f"low({name})"], columns[f"high({name})"] = self.intervals[name].T
+        return answer_frame(columns, index=self._index, rows=pairs)
+
+
+def chance_column(relation: str, label: str) -> str:
+    """The column that holds the probability of a relation's label."""
+    return f"p({relation}={label})"
+
 
 @dataclass(frozen=True, slots=True)
 class Classes:
@@ -235,6 +259,7 @@ class Classes:
 
     labels: tuple[str, ...]
     probabilities: Probabilities
+    index: Any = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.probabilities)
@@ -247,6 +272,15 @@ class Classes:
     def best(self) -> list[str]:
         """The most probable label of each text."""
         return [self.labels[int(place)] for place in self.probabilities.argmax(axis=1)]
+
+    def to_frame(self, texts: Any = None) -> DataFrame:
+        """The most probable `label` and the columns `p(LABEL)` as a pandas frame, one row per text.
+
+        The frame has the index of the frame or Series that was classified. The `texts`, or their frame, may
+        be passed to have their columns first.
+        """
+        chances = {f"p({label})": self.probabilities[:, place] for place, label in enumerate(self.labels)}
+        return answer_frame({"label": self.best, **chances}, index=self.index, rows=texts)
 
 
 def label_answers(relation: Relation, source: str, probabilities: Probabilities) -> Answers:

@@ -71,7 +71,6 @@ app = typer.Typer(
     cls=_Verbs,
     help="Train small text encoders to judge how two texts relate, and measure how good their answers are.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )

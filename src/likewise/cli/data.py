@@ -12,6 +12,7 @@ import typer
 from rich.table import Column, Table
 
 from likewise.cli import options
+from likewise.cli.completion import corpora, offering
 from likewise.cli.console import PrintableConsole, out
 from likewise.data.catalogue import Corpus, corpus_names, find_corpus
 from likewise.data.checking import check
@@ -59,7 +60,11 @@ def list_corpora(data_dir: CorporaDir = None, as_json: options.Json = False) -> 
 def check_source(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="A file, - for standard input, or a corpus such as stsb/dev."),
+        typer.Argument(
+            metavar="FILE",
+            help="A file, - for standard input, or a corpus such as stsb/dev.",
+            autocompletion=offering(corpora),
+        ),
     ],
     relation: Annotated[
         list[str] | None,

@@ -12,6 +12,7 @@ import typer
 
 from likewise import ranks
 from likewise.cli import options
+from likewise.cli.completion import corpora, models, offering, recipes
 from likewise.cli.console import TrainingView, counting, err, note, out, quiet_libraries
 from likewise.errors import DataError, Interrupted
 
@@ -28,16 +29,27 @@ def train(
         typer.Argument(
             metavar="RECIPE | FILE",
             help="A recipe file (.toml), the name of a shipped recipe, or a table of rated pairs.",
+            autocompletion=offering(recipes),
         ),
     ],
     output: Annotated[
         Path | None, typer.Option("--output", help="Folder to write the model to. Defaults to NAME-model.")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option("--encoder", help="Model to start from instead of the recipe's encoder.")
+        str | None,
+        typer.Option(
+            "--encoder",
+            help="Model to start from instead of the recipe's encoder.",
+            autocompletion=offering(models),
+        ),
     ] = None,
     data: Annotated[
-        str | None, typer.Option("--data", help="File to train on instead of the recipe's data.")
+        str | None,
+        typer.Option(
+            "--data",
+            help="File to train on instead of the recipe's data.",
+            autocompletion=offering(corpora),
+        ),
     ] = None,
     relation: options.Relations = None,
     text_a: options.TextA = None,

@@ -25,6 +25,7 @@ from likewise.arguments import (
 )
 from likewise.encoders.inputs import check_texts
 from likewise.errors import UsageError
+from likewise.frames import index_of
 from likewise.predict.given import given_pairs, given_texts
 from likewise.records import Relation
 from likewise.spelling import spelt
@@ -85,7 +86,7 @@ class Answerer(Answering):
         )
 
     def _check_whole(self) -> None:
-        """Raise an error for a model of which a saved folder would hold only a part, or nothing of its own."""
+        """Raise an error for a model that a folder would hold only in part, or that has nothing to save."""
         if not self.relations:
             raise UsageError(
                 "this is a raw encoder that classifies, and it has nothing of its own to save. Load it with "
@@ -93,8 +94,8 @@ class Answerer(Answering):
             )
         if self.about.get("raw") and self.about.get("recipe"):
             raise UsageError(
-                "only the encoder of this model is loaded, without the heads of its training. Copy its folder, "
-                "or train it again into another one."
+                "only the encoder of this model is loaded, without the heads of its training. Copy its "
+                "folder, or train it again into another one."
             )
 
     def score(
@@ -119,7 +120,7 @@ class Answerer(Answering):
         require_function(progress, "progress")
         names = listed_names(relation, "relation") or [r.name for r in self.relations]
         rows = self._rows(pairs, b, text_a, text_b)
-        return Scores(self._answer_all(rows, names, source, progress))
+        return Scores(self._answer_all(rows, names, source, progress), index=index_of(pairs))
 
     def _answer_all(
         self, rows: Rows, names: Sequence[str], source: str | None, progress: Progress | None
@@ -162,7 +163,7 @@ class Answerer(Answering):
             raise UsageError(
                 f"this model answers {asked.name} by a number on the scale {asked.scale}. Use score instead."
             )
-        return Classes(asked.labels, found.probabilities)
+        return Classes(asked.labels, found.probabilities, index_of(texts))
 
     def wanted(self, task: str | None, labels: Labels | None) -> Relation:
         """The task to answer for single texts: the named one, or the only one."""
