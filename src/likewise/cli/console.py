@@ -149,6 +149,8 @@ def quiet_libraries() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # processes that this one starts are quiet too
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
+    if "transformers" not in sys.modules:
+        return  # it reads the environment when it loads
     from transformers.utils import logging as advice
 
     advice.disable_progress_bar()

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from likewise.errors import LikewiseError, ModelError
 from likewise.files import note_input
 from likewise.spelling import spelt
+from likewise.starting import importing
 
 MEBIBYTE = 2**20
 # A tokenizer's file with 260,000 pieces has 34 MB.
@@ -130,7 +131,8 @@ def _check_depth(document: Any, path: Path) -> None:
 def loading(where: str | os.PathLike[str], build: Callable[[], Loaded]) -> Loaded:
     """Run a loader; any error that a damaged folder causes becomes a one-line ModelError."""
     try:
-        return build()
+        with importing():
+            return build()
     except LikewiseError:
         raise
     except Exception as error:
