@@ -35,6 +35,7 @@ LAYERS = [
     ["api"],
     ["experiments"],
     ["cli"],
+    ["sklearn"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 APART = {

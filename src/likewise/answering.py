@@ -17,17 +17,19 @@ too, and is reported as coming "from the cosine".
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import EvaluationError, UnknownNameError
+from likewise.errors import EvaluationError, UnknownNameError, UsageError
 from likewise.frames import answer_frame
 from likewise.records import Relation
 from likewise.spelling import spelt
+from likewise.wording import counted, quoted
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -40,7 +42,22 @@ Rows = Sequence[tuple[str, ...]]
 # Told how many texts or rows were done since the last call.
 Progress = Callable[[int], None]
 
+# The answer of `classify` for a text that no label fits well enough.
+NONE_OF_THESE = "none of these"
 COSINE, HEAD, MEAN, MATCHER, ANSWER = "cosine", "head", "mean", "matcher", "answer"
+
+# What becomes of a text that is longer than a model's input: its beginning is read, or all of it in windows.
+Long = Literal["cut", "chunk"]
+CUT: Long = "cut"
+CHUNK: Long = "chunk"
+# Distinct texts beyond this number are not counted, so that a file of any size can be answered.
+_MOST_COUNTED = 1_000_000
+
+
+def check_long(value: object) -> None:
+    """Raise an error for anything but "cut" and "chunk"."""
+    if value not in get_args(Long):
+        raise UsageError(f"{spelt('long')} {quoted(value)} is unknown. Choose cut or chunk.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +96,79 @@ class Limits:
 
     batch_tokens: int
     row_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CutCount:
+    """How many of the distinct texts (or pairs that are one input) were cut, and after how many tokens.
+
+    `of` is None if there were too many texts to count.
+    """
+
+    texts: int
+    of: int | None
+    tokens: int
+    noun: str = "text"
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        many = (
+            counted(self.texts, self.noun)
+            if self.of is None
+            else f"{self.texts:,} of {self.of:,} {self.noun}s"
+        )
+        are, their = ("is", "its") if self.texts == 1 else ("are", "their")
+        line = f"{many} {are} longer than {self.tokens:,} tokens; only {their} beginning was read."
+        return f"{line} {self.remedy}".rstrip()
+
+    def to_dict(self) -> dict[str, int | None]:
+        """A JSON-ready form."""
+        return {"texts": self.texts, "of": self.of, "tokens": self.tokens}
+
+
+class CutTexts:
+    """Counts the distinct texts that a model is given, and those of which it reads only the beginning."""
+
+    def __init__(self, tokens: int | None, noun: str = "text", *, remedy: str = "") -> None:
+        self._tokens, self._noun, self._remedy = tokens, noun, remedy
+        self._given: set[int] = set()
+        self._cut: set[int] = set()
+        self._depth = 0
+
+    def count(self, texts: Iterable[Hashable], cut: Container[int]) -> None:
+        """Count texts; `cut` holds the hashes of those that were cut, and may hold others."""
+        for text in texts:
+            key = hash(text)
+            if len(self._given) < _MOST_COUNTED:
+                self._given.add(key)
+            if key in cut:
+                self._cut.add(key)
+
+    def clear(self) -> None:
+        """Begin to count again."""
+        self._given.clear()
+        self._cut.clear()
+
+    def found(self) -> CutCount | None:
+        """The count, or None if no text was cut."""
+        if not self._cut or self._tokens is None:
+            return None
+        of = len(self._given) if len(self._given) < _MOST_COUNTED else None
+        return CutCount(len(self._cut), of, self._tokens, self._noun, self._remedy)
+
+    @contextmanager
+    def telling(self, tell: Callable[[str], None]) -> Iterator[None]:
+        """Count from here, and tell at the end, in one line, what was cut. The outermost block tells."""
+        if not self._depth:
+            self.clear()
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+        found = self.found()
+        if not self._depth and found is not None:
+            tell(str(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +227,11 @@ class Answering(ABC):
     @abstractmethod
     def limits(self) -> Limits:
         """How much the model reads at once."""
+
+    @property
+    def cut_texts(self) -> CutTexts:
+        """The count of the texts that were longer than the model's limit; empty for a model without one."""
+        return CutTexts(None)
 
     @abstractmethod
     def sources(self, relation: str) -> tuple[str, ...]:
@@ -255,10 +350,14 @@ def chance_column(relation: str, label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """Labels for texts: probabilities N×C, in the order of the labels."""
+    """Labels for texts: probabilities N×C, in the order of the labels.
+
+    A text whose labels all stay below the probability `none_below` is none of these.
+    """
 
     labels: tuple[str, ...]
     probabilities: Probabilities
+    none_below: float | None = None
     index: Any = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -270,8 +369,14 @@ class Classes:
 
     @property
     def best(self) -> list[str]:
-        """The most probable label of each text."""
-        return [self.labels[int(place)] for place in self.probabilities.argmax(axis=1)]
+        """The most probable label of each text, or "none of these"."""
+        best = [self.labels[int(place)] for place in self.probabilities.argmax(axis=1)]
+        if self.none_below is None:
+            return best
+        highest = self.probabilities.max(axis=1)
+        return [
+            NONE_OF_THESE if p < self.none_below else label for p, label in zip(highest, best, strict=True)
+        ]
 
     def to_frame(self, texts: Any = None) -> DataFrame:
         """The most probable `label` and the columns `p(LABEL)` as a pandas frame, one row per text.

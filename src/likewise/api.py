@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise import ranks
-from likewise.answering import Answering
+from likewise.answering import CUT, Answering, Long, check_long
 from likewise.arguments import (
     listed_names,
     require_device,
@@ -31,7 +31,7 @@ from likewise.files import is_there, remembering_inputs
 from likewise.folders import is_raw
 from likewise.kinds.context import RunContext
 from likewise.predict import Answerer, Scores, load, load_classifier
-from likewise.recipes.own import recipe_for_table, with_own_table
+from likewise.recipes.own import LabelTexts, recipe_for_table, with_label_texts, with_own_table
 from likewise.recipes.reading import Overrides, named_document, parse_override, recipe_from
 from likewise.recipes.run import RunReport, dry_run, run_recipe
 from likewise.recipes.update import Mode, UpdateReport, update_model
@@ -52,16 +52,23 @@ MEMORY = "table"
 
 
 def score(
-    pairs: Any, b: Any = None, *, model: str | os.PathLike[str] | Answerer = "default", **options: Any
+    pairs: Any,
+    b: Any = None,
+    *,
+    model: str | os.PathLike[str] | Answerer = "default",
+    long: Long = CUT,
+    **options: Any,
 ) -> Scores:
     """Score pairs with a model.
 
     Pairs are a list of (a, b), two texts, two lists, a file, a frame or a dataset. For a model of single
-    texts they are texts. The options are those of the `score` method of a loaded model.
+    texts they are texts. With long="chunk", texts that are longer than the encoder's limit are read whole.
+    The other options are those of the `score` method of a loaded model.
     """
     if isinstance(b, Answerer | os.PathLike):
         raise UsageError("the second argument holds the second texts. Name the model with model=….")
-    loaded = model if isinstance(model, Answerer) else load(model)
+    _check_long(model, long)
+    loaded = model if isinstance(model, Answerer) else load(model, long=long)
     return loaded.score(pairs, b, **options)
 
 
@@ -80,6 +87,7 @@ def evaluate(
     device: str | None = None,
     precision: str = "fp32",
     keep_predictions: bool = False,
+    long: Long = CUT,
     log: bool = True,
     quiet: bool = False,
     progress: Callable[[int], None] | None = None,
@@ -95,7 +103,8 @@ def evaluate(
     for most other suites. A model without pair vectors always answers from its own source. `metric` applies
     to tasks that name none; it defaults to the relation's metric (spearman, or accuracy for classes). A task
     that the model cannot answer, or that has no value, is left out with a note. The suite `crosslingual` is
-    measured by `evaluate_crosslingual` and takes none of these options.
+    measured by `evaluate_crosslingual` and takes none of these options. With long="chunk", texts that are
+    longer than the encoder's limit are read whole.
 
     A progress bar is shown on standard error. `quiet` stops that. `progress` is a function of yours that is
     told the number of texts instead.
@@ -107,8 +116,9 @@ def evaluate(
     require_text(metric, "metric")
     _check_places(model, device, precision, data_dir)
     require_function(progress, "progress")
-    for name, flag in (("keep_predictions", keep_predictions), ("quiet", quiet)):
-        require_flag(flag, name)
+    require_flag(keep_predictions, "keep_predictions")
+    require_flag(quiet, "quiet")
+    _check_long(model, long)
     if data is not None:
         if suite is not None:
             raise UsageError("suite and data are both given. Name a suite, or pass rows of your own as data.")
@@ -117,23 +127,23 @@ def evaluate(
         raise UsageError("relations, text_a and text_b describe rows of your own. Pass the rows as data.")
     suite = "sts7" if suite is None else suite
     if not isinstance(suite, Suite):
-        if not isinstance(suite, str | os.PathLike):
-            raise UsageError(f"suite is a {type(suite).__name__}. Pass rows of your own as data=….")
-        require_path(suite, "suite")
+        _check_suite(suite)
     if suite == CROSSLINGUAL:
         return evaluate_crosslingual(
             model,
             data_dir=data_dir,
             device=device,
             precision=precision,
+            long=long,
             log=log,
             quiet=quiet,
             progress=progress,
         )
     chosen = get_suite(suite) if isinstance(suite, str | Path) else suite
     with _counted_texts(model, quiet, progress) as counting:
-        return evaluate_suite(
-            _opened(model, chosen, device, precision),
+        loaded = _opened(model, chosen, device, precision, long)
+        result = evaluate_suite(
+            loaded,
             chosen,
             source=source,
             aggregation=aggregation,
@@ -144,6 +154,16 @@ def evaluate(
             progress=counting,
             tolerant=True,
         )
+    if result.cut is not None:
+        logging.getLogger("likewise").warning("%s", result.cut)
+    return result
+
+
+def _check_suite(suite: object) -> None:
+    """Refuse what cannot name a suite."""
+    if not isinstance(suite, str | os.PathLike):
+        raise UsageError(f"suite is a {type(suite).__name__}. Pass rows of your own as data=….")
+    require_path(suite, "suite")
 
 
 def _counted_texts(
@@ -200,13 +220,13 @@ def evaluate_suite(
 
 
 def _opened(
-    model: str | os.PathLike[str] | Answering, suite: Suite, device: str | None, precision: str
+    model: str | os.PathLike[str] | Answering, suite: Suite, device: str | None, precision: str, long: Long
 ) -> Answering:
     """The loaded model. A raw encoder is loaded as a classifier if the suite asks for one."""
     if isinstance(model, Answering):
         return model
     opening = load_classifier if suite.texts == 1 and is_raw(model) else load
-    return opening(model, device=device, precision=precision)
+    return opening(model, device=device, precision=precision, long=long)
 
 
 def evaluate_crosslingual(
@@ -216,6 +236,7 @@ def evaluate_crosslingual(
     data_dir: str | os.PathLike[str] | None = None,
     device: str | None = None,
     precision: str = "fp32",
+    long: Long = CUT,
     seed: int = 1,
     log: bool = True,
     quiet: bool = False,
@@ -226,25 +247,33 @@ def evaluate_crosslingual(
 
     A model on a frozen encoder is compared with that encoder. `languages` are the languages of the retrieval
     test; None takes all languages in the data folder. `quiet` and `progress` are those of `evaluate`, and
-    `tell` takes a line for each part that is done.
+    `tell` takes a line for each part that is done. `long` is that of
+    `load`.
     """
     from likewise.evaluation.crosslingual import run_crosslingual
 
     _check_places(model, device, precision, data_dir)
     require_seed(seed)
     languages = None if languages is None else listed_names(languages, "languages")
+    _check_long(model, long)
     with _counted_texts(model, quiet, progress) as counting:
-        answering = model if isinstance(model, Answering) else load(model, device=device, precision=precision)
-        embedding = answering.embedding()
-        result = run_crosslingual(
-            lambda texts: embedding.views(texts, progress=counting),
-            data_dir=None if data_dir is None else Path(data_dir),
-            retrieval_languages=languages,
-            trained_pairs=embedding.languages.rated_pairs,
-            seen_languages=embedding.languages.seen,
-            seed=seed,
-            progress=tell or (lambda line: None),
+        answering: Answering
+        answering = (
+            model
+            if isinstance(model, Answering)
+            else load(model, device=device, precision=precision, long=long)
         )
+        embedding = answering.embedding()
+        with answering.cut_texts.telling(logging.getLogger("likewise").warning):
+            result = run_crosslingual(
+                lambda texts: embedding.views(texts, progress=counting),
+                data_dir=None if data_dir is None else Path(data_dir),
+                retrieval_languages=languages,
+                trained_pairs=embedding.languages.rated_pairs,
+                seen_languages=embedding.languages.seen,
+                seed=seed,
+                progress=tell or (lambda line: None),
+            )
     if log:
         _log(answering, result)
     return result
@@ -270,6 +299,10 @@ def train(
     relations: str | Sequence[str] = (),
     text_a: str | None = None,
     text_b: str | None = None,
+    text: str | None = None,
+    label: str | Sequence[str] = (),
+    labels: LabelTexts | None = None,
+    templates: str | Sequence[str] = (),
     overrides: Overrides = (),
     seed: int | None = None,
     device: str | None = None,
@@ -282,13 +315,16 @@ def train(
     tell: Callable[[str], None] | None = None,
     emit: Callable[[FitEvent], None] | None = None,
 ) -> Answerer:
-    """Train by a recipe (a file or a shipped name) or on a table of rated pairs (file, frame, dataset or
-    list).
+    """Train by a recipe (a file or a shipped name) or on a table (file, frame, dataset or list) of rated
+    pairs or of labelled texts.
 
     The result is a loaded model, as from `likewise.load`. Without `output` the model stays in memory.
-    `relations` declare what a table rates, one or several: "similarity:0..5", "verdict:classes". `overrides`
-    are recipe paths: {"stage.0.learning_rate": 3e-5}. `encoder` replaces the recipe's encoder: it is a name
-    or, for stages over a frozen encoder, any function texts → N×d.
+    `relations` declare what a table of pairs rates, one or several: "similarity:0..5", "verdict:classes". In
+    a table of single texts, `text` names the column of the text and `label` the columns of labels. `labels`
+    says labels in words: {"acq": "mergers and acquisitions"}. `templates` are sentences around them, such as
+    "This text is about {}.". `overrides` are recipe paths: {"stage.0.learning_rate": 3e-5}. `encoder`
+    replaces the recipe's encoder: it is a name or, for stages over a frozen encoder, any function texts →
+    N×d.
 
     The plan, a progress bar and the dev scores are shown on standard error, as in the terminal. `quiet` stops
     that. `tell` (lines) and `emit` (events) are functions of yours that take the reports instead.
@@ -304,6 +340,10 @@ def train(
             relations=relations,
             text_a=text_a,
             text_b=text_b,
+            text=text,
+            label=label,
+            labels=labels,
+            templates=templates,
             overrides=overrides,
             seed=seed,
             device=device,
@@ -403,6 +443,10 @@ def make_recipe(
     relations: str | Sequence[str] = (),
     text_a: str | None = None,
     text_b: str | None = None,
+    text: str | None = None,
+    label: str | Sequence[str] = (),
+    labels: LabelTexts | None = None,
+    templates: str | Sequence[str] = (),
     overrides: Overrides = (),
     seed: int | None = None,
     data_dir: str | os.PathLike[str] | None = None,
@@ -411,6 +455,7 @@ def make_recipe(
     """The recipe that `train` would run, and the tables in memory that its entries name."""
     tables: dict[str, object] = {}
     changes = _changes(overrides)
+    single = _single_texts(text, label, labels, templates, pairs=bool(text_a or text_b))
     if seed is not None:
         require_seed(seed)
         changes["seed"] = seed
@@ -423,21 +468,24 @@ def make_recipe(
         return open_own_table(
             tables.get(name, name),
             name=name,
-            declared=declared,
-            text_a=text_a,
+            declared=[*declared, *(f"{column}:classes" for column in listed_names(label, "label"))],
+            text_a=text or text_a,
             text_b=text_b,
             data_dir=None if data_dir is None else Path(data_dir),
+            pairs=False if single else None,
         )
 
     if isinstance(source, str | os.PathLike) and is_recipe(os.fspath(source)):
         document, where = named_document(os.fspath(source))
         if data is not None:
             document = with_own_table(document, where, own(data), changes=changes, tell=tell)
-        elif declared or text_a or text_b:
+        elif declared or text_a or text_b or text or label:
             raise UsageError(
-                f"{spelt('relations')}, {spelt('text_a')} and {spelt('text_b')} describe your own table "
-                f"({spelt('data', 'FILE')}). For a recipe's data, set them in its data entries."
+                f"{spelt('relations')}, {spelt('label')} and the options that name text columns describe "
+                f"your own table ({spelt('data', 'FILE')}). For a recipe's data, set them in its data "
+                "entries."
             )
+        document = with_label_texts(document, labels, templates)
         return recipe_from(document, where, overrides=changes, encoder=encoder), tables
     if data is not None:
         raise UsageError(
@@ -445,8 +493,23 @@ def make_recipe(
             f"already. Leave {spelt('data')} out."
         )
     table = own(os.fspath(source) if isinstance(source, str | os.PathLike) else source)
-    document = recipe_for_table(table)
+    document = with_label_texts(recipe_for_table(table), labels, templates)
     return recipe_from(document, f"recipe for {table.name}", overrides=changes, encoder=encoder), tables
+
+
+def _single_texts(text: object, label: object, labels: object, templates: object, *, pairs: bool) -> bool:
+    """Whether the arguments describe a table of single texts; raises an error for those that do not fit."""
+    require_text(text, "text")
+    require_mapping(labels, "labels")
+    columns = listed_names(label, "label")
+    listed_names(templates, "templates")
+    if pairs and (text or columns):
+        raise UsageError(
+            f"{spelt('text')} and {spelt('label')} describe a table of single texts, {spelt('text_a')} and "
+            f"{spelt('text_b')} one of pairs. Leave out one or the other. The labels of pairs are declared "
+            f"with {spelt('relations', 'NAME:classes')}."
+        )
+    return bool(text or columns)
 
 
 def _changes(overrides: Overrides) -> dict[str, Any]:
@@ -464,6 +527,15 @@ def _check_places(model: object, device: object, precision: object, data_dir: ob
     require_device(device)
     require_text(precision, "precision", optional=False)
     require_path(data_dir, "data_dir", optional=True)
+
+
+def _check_long(model: object, long: object) -> None:
+    """Check `long`, which only a model that is not loaded yet can follow."""
+    check_long(long)
+    if long != CUT and isinstance(model, Answering):
+        raise UsageError(
+            "this model is loaded already. Set long where it is loaded: likewise.load(…, long=…)."
+        )
 
 
 def is_recipe(name: str) -> bool:
@@ -488,15 +560,16 @@ def update(
     *,
     task: str,
     data: str | os.PathLike[str] | None = None,
-    mode: Mode = "hot",
+    mode: Mode | None = None,
     labels: Mapping[str, Sequence[str]] | None = None,
+    add_labels: LabelTexts | None = None,
     describe: str | None = None,
     scale: str | None = None,
     text: str | None = None,
     text_a: str | None = None,
     text_b: str | None = None,
     column: str | None = None,
-    rehearse: float = 0.0,
+    rehearse: float | None = None,
     overrides: Mapping[str, Any] | None = None,
     device: str | None = None,
     precision: str = "fp32",
@@ -507,28 +580,41 @@ def update(
     tell: Callable[[str], None] | None = None,
     emit: Callable[[FitEvent], None] | None = None,
 ) -> UpdateReport:
-    """Add a task to a model with label texts, or a relation to a model whose head reads descriptions.
+    """Add a task or labels to a model with label texts, or a relation to a model whose head reads
+    descriptions.
 
-    A task has labelled texts in `data`. It may give its `labels` (name → label texts) and the column of the
-    `text`. A relation is given by `describe`, its question in words, and by its `scale` ("0..4"). It may have
-    rated pairs in `data`, in the columns `text_a` and `text_b`.
+    `add_labels` adds labels to a task that the model has: {"gift card": "a question about gift cards"}. With
+    `data`, the model is trained on the texts in it and on the old ones.
+
+    A new task has labelled texts in `data`. It may give its `labels` (name → label texts) and the column of
+    the `text`. A relation is given by `describe`, its question in words, and by its `scale` ("0..4"). It may
+    have rated pairs in `data`, in the columns `text_a` and `text_b`.
 
     `mode` is zero (no training), hot (train on the data and a share `rehearse` of the old rows) or cold
-    (train on everything from the beginning). `overrides` are keys of the last stage: {"epochs": 3, "freeze":
-    ["encoder"]}. `resume` continues an interrupted update. `quiet`, `tell` and `emit` are those of `train`.
+    (train on everything from the beginning). It is hot by default, and zero for labels without data.
+    `overrides` are keys of the last stage: {"epochs": 3, "freeze": ["encoder"]}. `resume` continues an
+    interrupted update. `quiet`, `tell` and `emit` are those of `train`.
     """
     _check_places(model, device, precision, data_dir)
     require_path(model, "model")
     require_folder_name(output, "output")
     require_path(data, "data", optional=True)
-    for name, needed in (("task", task), ("mode", mode)):
-        require_text(needed, name, optional=False)
+    require_text(task, "task", optional=False)
+    require_text(mode, "mode")
+    require_mapping(add_labels, "add_labels")
+    if mode is None:
+        mode = "zero" if add_labels and data is None else "hot"
     said = {"describe": describe, "scale": scale, "text": text, "text_a": text_a, "text_b": text_b}
     for name, value in {**said, "column": column}.items():
         require_text(value, name)
     require_mapping(labels, "labels")
     require_mapping(overrides, "overrides")
-    require_number(rehearse, "rehearse", low=0, high=1)
+    require_number(rehearse, "rehearse", low=0, high=1, optional=True)
+    added = None
+    if add_labels:
+        added = {
+            label: listed_names(words, f"the label texts of {label!r}") for label, words in add_labels.items()
+        }
     for flag, given in (("overwrite", overwrite), ("resume", resume), ("quiet", quiet)):
         require_flag(given, flag)
     source = None if data is None else os.fspath(data)
@@ -542,7 +628,7 @@ def update(
         )
         return update_model(
             os.fspath(model),
-            Addition(task, source, text, text_a, text_b, column, labels, describe, scale),
+            Addition(task, source, text, text_a, text_b, column, labels, describe, scale, added),
             Path(output),
             mode=mode,
             context=context,

@@ -59,8 +59,10 @@ def require_flag(value: object, what: str) -> None:
         raise _wrong(value, what, "True or False")
 
 
-def require_number(value: object, what: str, *, low: float, high: float) -> None:
-    """Refuse a value that is not a number from low to high."""
+def require_number(value: object, what: str, *, low: float, high: float, optional: bool = False) -> None:
+    """Refuse a value that is not a number from low to high. None passes if it is optional."""
+    if optional and value is None:
+        return
     number = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
     if not number or not low <= value <= high:  # type: ignore[operator]
         raise _wrong(value, what, f"a number from {low:g} to {high:g}")

@@ -3,7 +3,8 @@
     LikewiseError                 the user can act on it; the CLI prints it without a traceback
     ├── DataError                 a file or table does not hold what was expected (exit 1)
     │   ├── FormatError           it cannot be read at all: encoding, compression, no header
-    │   └── ValueRangeError       a value lies outside its relation's range
+    │   ├── ValueRangeError       a value lies outside its relation's range
+    │   └── EstimatorInputError   an estimator cannot use its X or y; also a ValueError
     ├── RecipeError               a recipe or an override is wrong (exit 2)
     ├── ModelError                a model folder is absent, damaged or of another kind (exit 1)
     ├── HubError                  the hub did not take a model (exit 1)
@@ -65,6 +66,12 @@ class FormatError(DataError):
 
 class ValueRangeError(DataError):
     """A value lies outside its relation's range."""
+
+
+class EstimatorInputError(DataError, ValueError):
+    """X or y of an estimator of `likewise.sklearn` cannot be used. It is also a ValueError, as scikit-learn
+    expects.
+    """
 
 
 class RecipeError(ProblemsError):

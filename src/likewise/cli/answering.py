@@ -16,6 +16,7 @@ from likewise.files import is_there, refuse_output_into_input
 from likewise.wording import counted
 
 if TYPE_CHECKING:
+    from likewise.answering import Answering
     from likewise.data.rows import Row, Table
     from likewise.data.sinks import Sink
 
@@ -69,15 +70,17 @@ def write_answers(
     *,
     written: Written,
     words: tuple[str, str, str],
+    model: Answering,
 ) -> None:
     """Answer the rows window by window and show progress. `words` belong to the verb: ("scoring", "pairs",
-    "scored").
+    "scored"). What `model` cut off is told once, at the end.
     """
     from likewise.data import TableWriter, count_rows
 
     (doing, things, done_word), output = words, written.output
     columns = [*table.columns, *added]
     with ExitStack() as stack:
+        stack.enter_context(model.cut_texts.telling(note))
         advance = stack.enter_context(counting(doing, things, count_rows(name)))
         if output is None:
             write = _line_writer(columns, as_json=written.as_json, safe=written.safe)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -42,9 +42,17 @@ def classify(
             help="Labels in words: 'LABEL, LABEL'. With several texts per label: 'NAME = TEXT | TEXT, …'.",
         ),
     ] = None,
-    column: Annotated[
-        str | None, typer.Option("--text", help="Column of the text. Detected by its name if left out.")
+    template: options.Templates = None,
+    none_below: Annotated[
+        float | None,
+        typer.Option(
+            "--none-below",
+            min=0.0,
+            max=1.0,
+            help="Answer 'none of these' if no label reaches this probability.",
+        ),
     ] = None,
+    column: options.Text = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -57,6 +65,7 @@ def classify(
     as_json: options.Json = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
+    long: options.Long = "cut",
 ) -> None:
     """Choose the label that fits a text, with probabilities. The labels may be new to the model.
 
@@ -67,7 +76,12 @@ def classify(
 
     Example: likewise classify mails.csv --model my-model --task topic --output sorted.csv
     """
-    ways = None if labels is None else read_labels(labels)
+    asked: dict[str, Any] = {
+        "task": task,
+        "labels": None if labels is None else read_labels(labels),
+        "templates": template or None,
+        "none_below": none_below,
+    }
     if not text.strip():
         raise DataError([Problem("TEXT", "the text is empty", "give a text, a file or -")])
     if not names_file(text):
@@ -76,15 +90,15 @@ def classify(
                 f"{quoted(text)} is not a file, but --output and --text need one. Name "
                 "a file, or leave them out."
             )
-        _classify_text(text, _load(model, device, precision), task, ways, as_json=as_json)
+        _classify_text(text, _load(model, device, precision, long), asked, as_json=as_json)
         return
     if output is not None:
         check_output_file(output, inputs=[text, model], overwrite=overwrite)
     written = Written(output, as_json=as_json, safe=safe_csv, replace=overwrite)
-    _classify_file(text, (model, device, precision), task, ways, column, written)
+    _classify_file(text, (model, device, precision, long), asked, column, written)
 
 
-def read_labels(text: str) -> dict[str, list[str]]:
+def read_labels(text: str, *, fewest: int = 2) -> dict[str, list[str]]:
     """Labels of the command line, "praise, complaint | grievance", each with the label texts that describe
     it.
 
@@ -103,31 +117,31 @@ def read_labels(text: str) -> dict[str, list[str]]:
         if label in found:
             raise UsageError(f"--labels {quoted(text)} names a label twice. Name each label once.")
         found[label] = ways
-    if len(found) < 2:
+    if len(found) < fewest:
         names = f"only {quoted(next(iter(found)))}" if found else "no label"
         said = " The character | separates different texts of one label." if "|" in text else ""
+        needed = "two or more are needed" if fewest > 1 else "one is needed"
         raise UsageError(
-            f"--labels {quoted(text)} names {names}, but two or more are needed. "
-            f"Separate labels with commas.{said}"
+            f"--labels {quoted(text)} names {names}, but {needed}. Separate labels with commas.{said}"
         )
     return found
 
 
-def _load(model: str, device: str | None, precision: str) -> Answerer:
+def _load(model: str, device: str | None, precision: str, long: str) -> Answerer:
     quiet_libraries()
     from likewise.predict import load_classifier
 
-    return load_classifier(model, device=device, precision=precision)
+    return load_classifier(model, device=device, precision=precision, long=long)  # type: ignore[arg-type]
 
 
-def _classify_text(
-    text: str, classifier: Answerer, task: str | None, labels: dict[str, list[str]] | None, *, as_json: bool
-) -> None:
-    [answers] = classifier.classify([text], task=task, labels=labels)
+def _classify_text(text: str, classifier: Answerer, asked: dict[str, Any], *, as_json: bool) -> None:
+    found = classifier.classify([text], **asked)
+    [answers], [best] = found, found.best
     if as_json:
-        best = max(answers, key=lambda label: answers[label])
         out.print_json(json.dumps({"text": text, "label": best, "probabilities": answers}))
         return
+    if best not in answers:
+        out.print(f"{best} (no label reaches {asked['none_below']:.0%})", markup=False)
     width = max(map(len, answers))
     for label, share in sorted(answers.items(), key=lambda item: -item[1]):
         out.print(f"{label:<{width}}  {share:6.1%}", markup=False)
@@ -135,9 +149,8 @@ def _classify_text(
 
 def _classify_file(
     name: str,
-    loading: tuple[str, str | None, str],
-    task: str | None,
-    labels: dict[str, list[str]] | None,
+    loading: tuple[str, str | None, str, str],
+    asked: dict[str, Any],
     column: str | None,
     written: Written,
 ) -> None:
@@ -149,13 +162,13 @@ def _classify_file(
     note(f"{table.name}: reading texts from column {place!r}")
     opened = first_rows(table)
     classifier = _load(*loading)
-    shown = classifier.wanted(task, labels).labels
-    answer_name = task or "label"
+    wanted = classifier.wanted(asked["task"], asked["labels"])
+    shown, answer_name = wanted.labels, "label" if asked["labels"] else wanted.name
     names = answer_columns([answer_name, *(f"p({label})" for label in shown)], table.columns)
 
     def answer(window: list[Row]) -> Iterator[dict[str, object]]:
         texts = [text for (text,) in texts_of(window, [place])]
-        found = classifier.classify(texts, task=task, labels=labels)
+        found = classifier.classify(texts, **asked)
         for best, shares in zip(found.best, found.probabilities, strict=True):
             yield dict(zip(names.values(), [best, *(round(float(p), 6) for p in shares)], strict=True))
 
@@ -167,4 +180,5 @@ def _classify_file(
         answer,
         written=written,
         words=("classifying", "texts", "classified"),
+        model=classifier,
     )

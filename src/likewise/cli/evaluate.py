@@ -100,6 +100,7 @@ def evaluate(
     overwrite: options.Overwrite = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
+    long: options.Long = "cut",
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
 ) -> None:
@@ -129,6 +130,7 @@ def evaluate(
         "data_dir": data_dir,
         "device": device,
         "precision": precision,
+        "long": long,
         "keep_predictions": len(models) > 1,
     }
     for model in dict.fromkeys(models):

@@ -22,6 +22,16 @@ Device = Annotated[
     typer.Option("--device", help="Device: cpu, cuda, cuda:1 or mps. Chosen automatically if left out."),
 ]
 Precision = Annotated[str, typer.Option("--precision", help="Numeric precision: fp32, bf16 or fp16.")]
+Long = Annotated[
+    str,
+    typer.Option(
+        "--long",
+        help=(
+            "Texts longer than the encoder's limit: cut (only the beginning is read) or chunk (all is read, "
+            "in windows)."
+        ),
+    ),
+]
 DataDir = Annotated[
     Path | None,
     typer.Option(
@@ -34,6 +44,16 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output fil
 Model = Annotated[
     str,
     typer.Option("--model", help="Model folder, hub id or 'default'.", autocompletion=offering(models)),
+]
+Text = Annotated[
+    str | None, typer.Option("--text", help="Column of the text. Detected by its name if left out.")
+]
+Templates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--template",
+        help="Sentence around a label's words, such as 'This text is about {}.' Can be repeated.",
+    ),
 ]
 Relations = Annotated[
     list[str] | None,

@@ -64,6 +64,7 @@ def score(
     as_json: options.Json = False,
     device: options.Device = None,
     precision: options.Precision = "fp32",
+    long: options.Long = "cut",
 ) -> None:
     """Score how two texts relate, or score every pair of a file.
 
@@ -87,21 +88,21 @@ def score(
                 "--output, --text-a and --text-b need a file, but texts were given. Leave them "
                 "out, or name a file."
             )
-        _score_texts(tuple(texts), _load(model, device, precision), relation, as_json=as_json)
+        _score_texts(tuple(texts), _load(model, device, precision, long), relation, as_json=as_json)
         return
     if output is not None:
         check_output_file(output, inputs=[texts[0], model], overwrite=overwrite)
     columns = (text_a, text_b)
-    load = partial(_load, model, device, precision)
+    load = partial(_load, model, device, precision, long)
     written = Written(output, as_json=as_json, safe=safe_csv, replace=overwrite)
     _score_file(texts[0], load, relation, columns, written, single=single)
 
 
-def _load(model: str, device: str | None, precision: str) -> Answerer:
+def _load(model: str, device: str | None, precision: str, long: str) -> Answerer:
     quiet_libraries()
     from likewise.predict import load
 
-    return load(model, device=device, precision=precision)
+    return load(model, device=device, precision=precision, long=long)  # type: ignore[arg-type]
 
 
 def _score_texts(
@@ -178,6 +179,7 @@ def _score_file(
         answer,
         written=written,
         words=("scoring", "texts" if single else "pairs", "scored"),
+        model=predictor,
     )
 
 

@@ -12,6 +12,7 @@ import typer
 
 from likewise import ranks
 from likewise.cli import options
+from likewise.cli.classify import read_labels
 from likewise.cli.completion import corpora, models, offering, recipes
 from likewise.cli.console import TrainingView, counting, err, note, out, quiet_libraries
 from likewise.errors import DataError, Interrupted
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from likewise.evaluation.crosslingual import CrosslingualResult
     from likewise.evaluation.results import SuiteResult
     from likewise.predict import Answerer
+    from likewise.recipes.run import RunReport
     from likewise.schema.recipe import Recipe
 
 
@@ -28,7 +30,10 @@ def train(
         str,
         typer.Argument(
             metavar="RECIPE | FILE",
-            help="A recipe file (.toml), the name of a shipped recipe, or a table of rated pairs.",
+            help=(
+                "A recipe file (.toml), the name of a shipped recipe, or a table of rated pairs or labelled "
+                "texts."
+            ),
             autocompletion=offering(recipes),
         ),
     ],
@@ -54,6 +59,18 @@ def train(
     relation: options.Relations = None,
     text_a: options.TextA = None,
     text_b: options.TextB = None,
+    text: Annotated[
+        str | None, typer.Option("--text", help="Column of the text in a table of single texts.")
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", help="Column of labels in a table of single texts. Can be repeated."),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option("--labels", help="Labels in words: 'NAME = WORDS, NAME = WORDS | OTHER WORDS'."),
+    ] = None,
+    template: options.Templates = None,
     override: Annotated[
         list[str] | None,
         typer.Option(
@@ -90,6 +107,8 @@ def train(
 
     Example: likewise train pairs.csv --output my-model
 
+    Example: likewise train tickets.csv --text ticket --label intent --output my-intents
+
     Example: likewise train similarity --data-dir corpora --set stage.0.epochs=2
     """
     quiet_libraries()
@@ -106,6 +125,10 @@ def train(
             relations=relation or (),
             text_a=text_a,
             text_b=text_b,
+            text=text,
+            label=label or (),
+            labels=None if labels is None else read_labels(labels, fewest=1),
+            templates=template or (),
             overrides=override or (),
             seed=seed,
             device=device,
@@ -130,6 +153,11 @@ def train(
     if not ranks.is_first():
         return
     results = _evaluate(report.predictor, recipe, data_dir) if evaluate and recipe.evaluation.suite else []
+    _show(report, results, as_json=as_json)
+
+
+def _show(report: RunReport, results: list[SuiteResult | CrosslingualResult], *, as_json: bool) -> None:
+    """Print what was trained and measured."""
     if as_json:
         document = {
             "output": str(report.output),

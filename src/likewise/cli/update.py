@@ -41,20 +41,28 @@ def update(
         ),
     ] = None,
     mode: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--mode",
             help=(
                 "Kind of update: zero (no training), hot (train on the new data) "
-                "or cold (train on all data from the beginning)."
+                "or cold (train on all data from the beginning). Defaults to hot, and to zero for labels "
+                "without DATA."
             ),
         ),
-    ] = "hot",
+    ] = None,
+    add_label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-label",
+            help="Label to add to a task of the model: 'NAME = WORDS', or NAME alone. Can be repeated.",
+        ),
+    ] = None,
     labels: Annotated[
         str | None,
         typer.Option(
             "--labels",
-            help="Labels in words, as for `likewise classify`. Defaults to the labels in DATA.",
+            help="Labels of a new task in words, as for `likewise classify`. Defaults to the labels in DATA.",
         ),
     ] = None,
     describe: Annotated[
@@ -74,14 +82,14 @@ def update(
         typer.Option("--column", help="Column of the labels or ratings in DATA. Defaults to the task name."),
     ] = None,
     rehearse: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--rehearse",
             min=0.0,
             max=1.0,
             help="Share of the old rows to train on again (only with --mode hot).",
         ),
-    ] = 0.0,
+    ] = None,
     freeze: Annotated[
         list[str] | None,
         typer.Option("--freeze", help="Parameters to leave unchanged, such as encoder. Can be repeated."),
@@ -107,6 +115,9 @@ def update(
 
     Example: likewise update my-model mails.csv --task urgency --mode hot --rehearse 0.1 --output new-model
 
+    Example: likewise update my-intents --task intent --add-label "gift card = buying a gift card" --output
+    more-intents
+
     Example: likewise update my-model --task actor --describe "would the same person do both?" --scale -2..2
     --mode zero --output new-model
     """
@@ -124,6 +135,7 @@ def update(
             data=data,
             mode=mode,  # type: ignore[arg-type]
             labels=None if labels is None else read_labels(labels),
+            add_labels=read_labels(", ".join(add_label), fewest=1) if add_label else None,
             describe=describe,
             scale=scale,
             text=text,

@@ -6,9 +6,10 @@
                                     as `identities`: the PRINTs of weights that were hashed before
 
 PRINT is a hash of everything that a vector depends on: weights, modules, the networks' configuration,
-tokenizer, prompt, maximum length and precision. Writers never change each other's shards, so several
-processes can fill one cache; at worst they keep a text twice. A damaged shard is reported and removed, and
-its texts are encoded again. If the folder cannot be written, vectors stay in memory until the process ends.
+tokenizer, prompt, maximum length, precision, and whether long texts are read in windows. Writers never change
+each other's shards, so several processes can fill one cache; at worst they keep a text twice. A damaged shard
+is reported and removed, and its texts are encoded again. If the folder cannot be written, vectors stay in
+memory until the process ends.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.answering import Vectors
+from likewise.answering import CUT, Long, Vectors
 from likewise.data.filecache import (
     CACHE_VARIABLE,
     FileCache,
@@ -39,7 +40,7 @@ from likewise.data.filecache import (
 )
 from likewise.disk import UnwritableError, make_folder, saying_why, sweep, write_json_aside
 from likewise.encoders.computing import settings_of
-from likewise.encoders.features import TextFeatures, default_prompt
+from likewise.encoders.features import OVERLAP, TextFeatures, default_prompt
 from likewise.encoders.sentence import embedding_width
 from likewise.encoders.shards import (
     DamagedShardError,
@@ -86,12 +87,16 @@ class Identity:
     prompt: str | None
 
 
-def identify(encoder: SentenceTransformer, prompt: str | None = None, precision: str = "fp32") -> Identity:
+def identify(
+    encoder: SentenceTransformer, prompt: str | None = None, precision: str = "fp32", long: Long = CUT
+) -> Identity:
     """Compute an encoder's identity from everything that its vectors depend on."""
     # The prompt that texts really get, so that another one never finds these vectors.
     prompt = prompt or default_prompt(encoder)
     digest = hashlib.blake2b(digest_size=12)
     about = [_PRINT_VERSION, settings_of(encoder), prompt, precision]
+    if long != CUT:  # vectors of texts that are cut keep the name that they always had
+        about.append([long, OVERLAP])
     digest.update(json.dumps(about, sort_keys=True).encode())
     # No pooling mode reads BERT's pooler, and a checkpoint without one is given a new one at every start.
     read = {name: value for name, value in encoder.state_dict().items() if ".pooler." not in name}
@@ -142,8 +147,9 @@ class EmbeddingCache:
         name: str,
         folder: str | Path | None = None,
         precision: str = "fp32",
+        long: Long = CUT,
     ) -> None:
-        self._open, self.identity, self._precision = open_encoder, identity, precision
+        self._open, self.identity, self._precision, self._long = open_encoder, identity, precision, long
         self.width, self.fingerprint = identity.width, identity.fingerprint
         self.folder = Path(folder or default_folder()) / self.fingerprint
         self._about = {"name": name, "width": self.width, "prompt": identity.prompt}
@@ -160,10 +166,11 @@ class EmbeddingCache:
         prompt: str | None = None,
         folder: str | Path | None = None,
         precision: str = "fp32",
+        long: Long = CUT,
     ) -> EmbeddingCache:
         """The cache of a loaded encoder."""
-        identity = identify(encoder, prompt, precision)
-        return cls(lambda: encoder, identity, name=name, folder=folder, precision=precision)
+        identity = identify(encoder, prompt, precision, long)
+        return cls(lambda: encoder, identity, name=name, folder=folder, precision=precision, long=long)
 
     def matrix(
         self, texts: Sequence[str], *, progress: Callable[[int], None] | None = None, shard: int = SHARD
@@ -202,7 +209,7 @@ class EmbeddingCache:
         for start in range(0, len(new), shard):
             part, encoder = new[start : start + shard], self._open()
             self._verify(encoder)
-            features = TextFeatures(encoder, self.identity.prompt)
+            features = TextFeatures(encoder, self.identity.prompt, long=self._long)
             vectors = encode_texts(
                 encoder, part, precision=self._precision, features=features, progress=progress
             )
@@ -214,7 +221,8 @@ class EmbeddingCache:
         """Refuse an encoder that is not the one of this cache: its files changed after they were hashed."""
         if self._verified:
             return
-        if identify(encoder, self.identity.prompt, self._precision).fingerprint != self.fingerprint:
+        now = identify(encoder, self.identity.prompt, self._precision, self._long)
+        if now.fingerprint != self.fingerprint:
             raise ModelError(_CHANGED.format(self._about["name"]))
         self._verified = True
 

@@ -62,6 +62,11 @@ def number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e30
 
 
+def above_zero(value: Any) -> bool:
+    """A finite number above 0."""
+    return number(value) and value > 0
+
+
 def empty(value: Any) -> bool:
     """An empty value."""
     return value is None or value in ([], {})

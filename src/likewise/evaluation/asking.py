@@ -62,6 +62,8 @@ def measure(
     def scorer(rows: list[tuple[str, ...]], names: list[str]) -> NDArray[Any]:
         return _answers(answering, assigned, rows, names, progress)
 
+    cut = answering.cut_texts
+    cut.clear()
     result = run_suite(
         assigned.suite,
         scorer,
@@ -76,6 +78,7 @@ def measure(
         left_out=(*assigned.left_out, *result.left_out),
         notes=(*assigned.notes, *result.notes, *unseen),
         predictions=result.predictions if keep_predictions else {},
+        cut=cut.found(),
     )
 
 

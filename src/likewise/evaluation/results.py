@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.answering import CutCount
 from likewise.errors import EvaluationError
 from likewise.evaluation.aggregate import Aggregate
 from likewise.evaluation.estimates import Estimate, average_estimate
@@ -101,7 +102,8 @@ class SuiteResult:
     """All tasks of a suite. `average` is their plain mean, or None if their metrics differ.
 
     `average_interval` is the 95 % confidence interval of the average over rows, as shown. Rows that share a
-    text, in one task or in two, count together.
+    text, in one task or in two, count together. `cut` counts the texts of which the model read only the
+    beginning.
     """
 
     suite: str
@@ -112,6 +114,7 @@ class SuiteResult:
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     average_interval: Interval | None = None
+    cut: CutCount | None = None
 
     @property
     def average(self) -> float | None:
@@ -139,6 +142,7 @@ class SuiteResult:
             "tasks": [asdict(task) for task in self.tasks],
             "left_out": list(self.left_out),
             "notes": list(self.notes),
+            "cut_texts": self.cut.to_dict() if self.cut else None,
         }
         if self.predictions:
             data["predictions"] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from likewise import __version__
-from likewise.answering import Answering, find_relation
+from likewise.answering import Answering, CutTexts, find_relation
 from likewise.data.links import LinkedPair, Span
 from likewise.errors import UsageError
 from likewise.explain.explanation import ExplainedPhrase, ExplainedText, ExplainedWord, PairExplanation
@@ -37,7 +37,9 @@ class Explainer:
         self._aligner = Aligner(answering.embedding().states("choose another encoder"))
         self.relation = find_relation(answering, relation or answering.relations[0].name)
         self._phrases = phrases
-        self._tell = tell
+        self._tell = tell or (lambda line: None)
+        # The texts of which words were not compared; no option reads them whole.
+        self._cut = CutTexts(self._aligner.longest)
 
     @property
     def phraser(self) -> Phraser:
@@ -50,20 +52,26 @@ class Explainer:
 
     def explain(self, pairs: Iterable[Asked]) -> Iterator[PairExplanation]:
         """Explain pairs with our own links."""
-        for window in phrased(pairs, self.phraser):
-            found = match_pairs(self._aligner, [(a, b) for _, a, b in window])
-            by = [(self.phraser.name, self._by, asked.source) for asked, _, _ in window]
-            yield from self._answers(found, by)
+        with self._cut.telling(self._tell):
+            for window in phrased(pairs, self.phraser):
+                found = match_pairs(self._aligner, [(a, b) for _, a, b in window])
+                by = [(self.phraser.name, self._by, asked.source) for asked, _, _ in window]
+                yield from self._answers(found, by)
 
     def explain_linked(self, pairs: Iterable[LinkedPair]) -> Iterator[PairExplanation]:
         """Explain pairs with the links that they bring."""
-        for window in cut(pairs, WINDOW):
-            found = match_linked(self._aligner, window)
-            yield from self._answers(found, [(*makers(pair), pair.source) for pair in window])
+        with self._cut.telling(self._tell):
+            for window in cut(pairs, WINDOW):
+                found = match_linked(self._aligner, window)
+                yield from self._answers(found, [(*makers(pair), pair.source) for pair in window])
 
     def align(self, pairs: Iterable[Asked]) -> Iterator[LinkedPair]:
         """Align pairs, so that their links can be written as a corpus. Nothing is scored."""
-        return align_pairs(pairs, self.phraser, self._aligner, by=self._by)
+        with self._cut.telling(self._tell):
+            for pair in align_pairs(pairs, self.phraser, self._aligner, by=self._by):
+                texts = (pair.text_a, pair.text_b)
+                self._cut.count(texts, {hash(text) for text in texts if not self._aligner.reads_whole(text)})
+                yield pair
 
     @property
     def _by(self) -> str:
@@ -74,6 +82,9 @@ class Explainer:
     ) -> Iterator[PairExplanation]:
         pairs = [(one.a, one.b) for one in found]
         blocks = [(one.blocks_a, one.blocks_b) for one in found]
+        for one in found:
+            unread = {one.a.text: one.unread_a, one.b.text: one.unread_b}
+            self._cut.count(unread, {hash(text) for text, words in unread.items() if words})
         carried = measure_carried(self._answering, self.relation.name, pairs, blocks)
         for one, values, (phrases_by, links_by, source) in zip(found, carried, by, strict=True):
             a, b = _sides(one, values)

@@ -1,4 +1,6 @@
-"""The texts of a step, each distinct one once and in chunks of similar length; vectors before step 1."""
+"""The texts of a step, each distinct one once and in chunks of similar length; vectors before step 1; what is
+cut off training texts.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +49,25 @@ def length_chunks(distinct: Sequence[str], features: TextFeatures) -> Iterator[l
             chunk = []
         chunk.append(text)
     yield chunk
+
+
+def cut_notes(features: TextFeatures, texts: Iterable[str]) -> list[str]:
+    """A line of the plan about training texts of which only the beginning is read; none if all are read.
+
+    Only texts that may be too long are tokenized. The features keep their tokens for training.
+    """
+    distinct = set(texts)
+    features.add_long(distinct)
+    return cut_note(sum(hash(text) in features.cut for text in distinct), len(distinct), features.limit)
+
+
+def cut_note(cut: int, of: int, limit: int | None, noun: str = "text") -> list[str]:
+    """The line for `cut` of so many distinct training texts."""
+    if not cut or limit is None:
+        return []
+    are, their = ("is", "its") if cut == 1 else ("are", "their")
+    rest = f"longer than {limit:,} tokens; only {their} beginning is read"
+    return [f"{cut:,} of {of:,} training {noun}s {are} {rest}"]
 
 
 class Anchors:

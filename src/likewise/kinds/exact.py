@@ -48,6 +48,7 @@ def fit_exact(
     run: Path,
     evaluate: Evaluate | None,
     metric: str,
+    features: TextFeatures | None = None,
     resume: bool = False,
     emit: Callable[[FitEvent], None] = lambda event: None,
 ) -> FitReport:
@@ -62,14 +63,14 @@ def fit_exact(
     model.eval()
     dataset = RatedPairs(records, model.objectives)
     distinct = list(dict.fromkeys(text for pair in dataset.texts for text in pair))
-    vectors = encode_texts(model.encoder, distinct, features=TextFeatures(model.encoder))
+    vectors = encode_texts(model.encoder, distinct, features=features or TextFeatures(model.encoder))
     place = {text: row for row, text in enumerate(distinct)}
     u, v = (torch.from_numpy(vectors[[place[pair[side]] for pair in dataset.texts]]) for side in (0, 1))
     total = len(model.objectives) * len(STRENGTHS)
     history: list[dict[str, float]] = []
     for number, objective in enumerate(model.objectives):
-        features = model.pairings[objective.head_key](u, v).double().numpy()
-        solve = _Solver(objective, features, dataset.targets[objective.target_key][:, 0])
+        paired = model.pairings[objective.head_key](u, v).double().numpy()
+        solve = _Solver(objective, paired, dataset.targets[objective.target_key][:, 0])
         tried = []
         for strength in STRENGTHS if evaluate else STRENGTHS[2:3]:
             solve(model, strength)

@@ -29,6 +29,7 @@ from likewise.kinds.base import (
     run_options,
     stage_report,
 )
+from likewise.kinds.chunks import cut_note
 from likewise.kinds.context import RunContext
 from likewise.kinds.devscore import Measured, dev_scorer, tells_models_apart, warn_if_falling
 from likewise.kinds.leaks import LeakFilter
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
 
     from likewise.training.sampler import Share
     from likewise.training.settings import FitSettings
+
+# The inputs of rows that were tokenized for the plan, by their texts.
+Known = dict[tuple[str, ...], dict[str, list[int]]]
 
 
 class JointRunner(Runner[JointStage]):
@@ -109,7 +113,8 @@ class JointRunner(Runner[JointStage]):
             )
         if relation.kind == "graded" and job.stage.targets == "standardised":
             model.standardise([model.target(value) for value in _values(data.rows.train, relation)])
-        return Carried(job.stage.gives, lambda: model.encoder, lambda: model)
+        known: Known = {}
+        return Carried(job.stage.gives, lambda: model.encoder, lambda: model, known)
 
     def plan(self, job: Job[JointStage], data: StageData, carried: Carried) -> Plan:
         """Rows, the relation, steps, and the length at which inputs are cut."""
@@ -124,7 +129,7 @@ class JointRunner(Runner[JointStage]):
             + f"{form}; dev set: {data.dev_sizes()}",
             f"learns {model.relation.name} ({model.relation.scale})",
             course_of(job, steps.count()),
-            [*cut, *data.notes],
+            [*cut, *data.notes, *_cut_notes(model, rows.train, carried.state)],
         )
 
     def fit(self, job: Job[JointStage], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
@@ -135,7 +140,9 @@ class JointRunner(Runner[JointStage]):
         options["evaluate"] = _scorer(job, data.dev, model.relation)
 
         def prepare(share: Share) -> Batches:
-            return joint_batches(model, rows.train, options["settings"], weights=rows.weights)
+            return joint_batches(
+                model, rows.train, options["settings"], weights=rows.weights, known=carried.state
+            )
 
         if model.begun and model.relation.kind != "graded":
             given = [str(value) for value in _values(rows.train, model.relation)]
@@ -228,16 +235,30 @@ def joint_batches(
     settings: FitSettings,
     *,
     weights: Sequence[float] | None = None,
+    known: Known | None = None,
 ) -> Batches:
-    """The batches of rated rows, each read as one input."""
+    """The batches of rated rows, each read as one input; `known` are inputs that were made for the plan."""
     rated = _rated(records, model.relation)
     _check_rows(rated, model)
-    inputs = model.cut([record.texts for record in rated])
+    known = {} if known is None else known
+    new = list(dict.fromkeys(record.texts for record in rated if record.texts not in known))
+    made = {**known, **dict(zip(new, model.cut(new), strict=True))}
+    inputs = [made[record.texts] for record in rated]
     targets = [model.target(record.values[model.relation.name]) for record in rated]
     steps = _steps(model, [len(one["input_ids"]) for one in inputs], settings, weights)
     return Batches(
         len(inputs), steps.count(), steps.of_epoch, _JointCollate(model, inputs, targets), idle_pair
     )
+
+
+def _cut_notes(model: JointModel, records: Sequence[Record], known: Known) -> list[str]:
+    """A line of the plan about training rows that are cut; their inputs are kept for training."""
+    distinct = list(dict.fromkeys(record.texts for record in records))
+    # A token is at least one byte of its text.
+    long = [texts for texts in distinct if sum(len(text.encode()) for text in texts) > model.max_length - 8]
+    inputs, cut = model.inputs_of(long)
+    known.update(zip(long, inputs, strict=True))
+    return cut_note(sum(cut), len(distinct), model.max_length, "text" if model.texts == 1 else "pair")
 
 
 def _check_rows(rated: Sequence[Record], model: JointModel) -> None:

@@ -27,7 +27,7 @@ from likewise.kinds.base import (
     run_options,
     stage_report,
 )
-from likewise.kinds.chunks import DistinctTexts
+from likewise.kinds.chunks import Anchors, DistinctTexts, cut_notes
 from likewise.kinds.devscore import Measured, dev_scorer
 from likewise.kinds.leaks import LeakFilter
 from likewise.kinds.reading import RatedSpec, merged, read_stage
@@ -88,7 +88,8 @@ class LabelsRunner(Runner[LabelsStage]):
                 model.set_tasks(tasks, stage.weights)
             else:
                 model = self._begun(stage, tasks, former.encoder())
-        return Carried(stage.gives, lambda: model.encoder, lambda: model)
+        # Its tokens are those of the plan and of training.
+        return Carried(stage.gives, lambda: model.encoder, lambda: model, TextFeatures(model.encoder))
 
     def _begun(
         self, stage: LabelsStage, tasks: Sequence[Relation], encoder: SentenceTransformer
@@ -104,6 +105,7 @@ class LabelsRunner(Runner[LabelsStage]):
             label_encoder=copy.deepcopy(encoder) if own else None,
             weights=stage.weights,
             max_words=stage.max_words,
+            templates=stage.templates,
         )
 
     def plan(self, job: Job[LabelsStage], data: StageData, carried: Carried) -> Plan:
@@ -119,7 +121,11 @@ class LabelsRunner(Runner[LabelsStage]):
             f"{counted(sum(map(len, sizes.values())), 'text')}; dev set: {data.dev_sizes()}",
             f"learns {tasks} with matcher {stage.matcher} and loss {stage.loss}",
             course_of(job, LabelSteps(texts, sizes, job.settings()).count()),
-            [*data.notes, *([warning] if warning else [])],
+            [
+                *data.notes,
+                *cut_notes(carried.state, (text for part in texts.values() for text in part.texts)),
+                *([warning] if warning else []),
+            ],
         )
 
     def fit(self, job: Job[LabelsStage], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
@@ -127,12 +133,17 @@ class LabelsRunner(Runner[LabelsStage]):
         from likewise.training.fit import fit
 
         model, rows, options = _model(carried), data.rows, run_options(job, place)
+        model.contrast, model.hold = job.stage.contrast, job.stage.hold
+        features: TextFeatures = carried.state or TextFeatures(model.encoder)  # an update has no plan
         options["evaluate"] = self.scorer(job, data.dev) if data.dev else None
 
         def prepare(share: Share) -> Batches:
-            return label_batches(model, rows.train, options["settings"], share, weights=rows.weights)
+            settings = options["settings"]
+            return label_batches(model, rows.train, settings, share, weights=rows.weights, features=features)
 
-        return stage_report(job, fit(model, prepare, **options), data)
+        report = fit(model, prepare, **options)
+        features.forget()
+        return stage_report(job, report, data)
 
     def compared(self, job: Job[LabelsStage], data: StageData) -> list[Measured]:
         """Every task, by accuracy."""
@@ -143,7 +154,10 @@ class LabelsRunner(Runner[LabelsStage]):
         encoder = former.encoder()
         check_label_texts(job.relations, encoder, tell=job.context.tell)
         tasks = list(job.relations.values())
-        return LabelModel(encoder, tasks, matcher="cosine", max_words=job.stage.max_words)
+        stage = job.stage
+        return LabelModel(
+            encoder, tasks, matcher="cosine", max_words=stage.max_words, templates=stage.templates
+        )
 
     def settings_for(
         self, job: Job[LabelsStage], rows: int, *, rehearsed: bool, fixed: Sequence[str]
@@ -289,14 +303,17 @@ def label_batches(
     share: Share,
     *,
     weights: Sequence[float] | None = None,
+    features: TextFeatures | None = None,
 ) -> Batches:
     """The batches of labelled texts."""
     rows = rows_by_task(records, model.learnt, weights=weights, max_words=model.max_words)
-    features = TextFeatures(model.encoder)
+    features = features or TextFeatures(model.encoder)
     features.add(text for part in rows.values() for text in part.texts)
     lengths = {task: [features.length(text) for text in part.texts] for task, part in rows.items()}
     steps = LabelSteps(rows, lengths, settings)
-    collate = LabelCollate(model, rows, features, chunked=share.chunked)
+    texts = (text for part in rows.values() for text in part.texts)
+    before = Anchors(model.encoder, texts, features) if model.hold else None
+    collate = LabelCollate(model, rows, features, chunked=share.chunked, before=before)
     return Batches(len(records), steps.count(), steps.of_epoch, collate, idle_text)
 
 
@@ -316,9 +333,15 @@ class LabelCollate:
     """Turn the rows of a step into the arguments of LabelModel.forward."""
 
     def __init__(
-        self, model: LabelModel, rows: Mapping[str, TaskTexts], features: TextFeatures, *, chunked: bool
+        self,
+        model: LabelModel,
+        rows: Mapping[str, TaskTexts],
+        features: TextFeatures,
+        *,
+        chunked: bool,
+        before: Anchors | None = None,
     ) -> None:
-        self._rows = rows
+        self._rows, self._before = rows, before
         self._distinct = partial(DistinctTexts, features=features, chunked=chunked)
         self._labels = label_inputs(model)
 
@@ -334,6 +357,7 @@ class LabelCollate:
             "targets": torch.tensor([part.labels[row] for _, row, _ in items]),
             "idle": idle,
             **self._labels.get(task, {}),
+            **({} if self._before is None else {"before": self._before.take(distinct.texts)}),
         }
 
 
@@ -344,7 +368,7 @@ def label_inputs(model: LabelModel) -> dict[str, dict[str, Any]]:
     features = TextFeatures(model.label_encoder or model.encoder)
     made = {}
     for task in model.tasks:
-        ways = [(way, number) for number, ways in enumerate(task.label_texts) for way in ways]
+        ways = model.ways(task)
         owners = torch.tensor([number for _, number in ways])
         made[task.name] = {"labels": features.batch([way for way, _ in ways]), "owners": owners}
     return made

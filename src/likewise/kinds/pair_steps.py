@@ -143,10 +143,11 @@ def pair_batches(
     *,
     weights: Sequence[float] | None = None,
     groups: Sequence[int] | None = None,
+    features: TextFeatures | None = None,
 ) -> Batches:
     """The batches of rated pairs; heads that scale their features are given the features' spread first."""
     rated = RatedPairs(records, model.learnt, groups=groups)
-    features = TextFeatures(model.encoder)
+    features = features or TextFeatures(model.encoder)
     features.add(text for pair in rated.texts for text in pair)
     lengths = [max(features.length(text) for text in pair) for pair in rated.texts]
     steps = PairSteps(lengths, learnt_names(model), settings, weights)

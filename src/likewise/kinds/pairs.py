@@ -26,6 +26,7 @@ from likewise.kinds.base import (
     stage_report,
 )
 from likewise.kinds.building import build_objectives
+from likewise.kinds.chunks import cut_notes
 from likewise.kinds.devscore import Measured, check_dev, dev_scorer, rates_another, warn_if_falling
 from likewise.kinds.leaks import LeakFilter
 from likewise.kinds.pair_steps import PairSteps, learnt_names, pair_batches, row_lengths
@@ -86,7 +87,8 @@ class PairsRunner(Runner[PairsStage]):
                 model.set_objectives(objectives)
             else:
                 model = PairModel(former.encoder(), objectives)
-        return Carried(job.stage.gives, lambda: model.encoder, lambda: model)
+        # Its tokens are those of the plan and of training.
+        return Carried(job.stage.gives, lambda: model.encoder, lambda: model, TextFeatures(model.encoder))
 
     def plan(self, job: Job[PairsStage], data: StageData, carried: Carried) -> Plan:
         """Pairs, objectives, steps."""
@@ -101,11 +103,11 @@ class PairsRunner(Runner[PairsStage]):
         return Plan(
             f"{counted(len(rows.train), 'pair')}; dev set: {data.dev_sizes()}",
             f"learns {objectives}; {stage.schedule} schedule",
-            self._course(job, model, rows),
-            data.notes,
+            self._course(job, model, rows, carried.state),
+            [*data.notes, *cut_notes(carried.state, (t for record in rows.train for t in record.texts))],
         )
 
-    def _course(self, job: Job[PairsStage], model: PairModel, rows: RatedRows) -> str:
+    def _course(self, job: Job[PairsStage], model: PairModel, rows: RatedRows, features: TextFeatures) -> str:
         stage = job.stage
         if stage.optimiser == _EXACT:
             unused = [
@@ -114,7 +116,7 @@ class PairsRunner(Runner[PairsStage]):
             without = f"; ignores {', '.join(unused)}" if unused else ""
             return f"solves linear heads exactly and leaves the encoder unchanged{without}"
         settings = job.settings()
-        measure = TextFeatures(model.encoder).length if settings.token_budget is not None else len
+        measure = features.length if settings.token_budget is not None else len
         steps = PairSteps(row_lengths(rows.train, measure), learnt_names(model), settings, rows.weights)
         return course_of(job, steps.count())
 
@@ -124,6 +126,7 @@ class PairsRunner(Runner[PairsStage]):
         from likewise.training.fit import fit
 
         stage, model, rows = job.stage, _model(carried), data.rows
+        features: TextFeatures = carried.state or TextFeatures(model.encoder)  # an update has no plan
         options = run_options(job, place)
         options["evaluate"] = self.scorer(job, data.dev) if data.dev else None
         options["at_start"] = lambda: answering_by_majority(model, rows.train)
@@ -135,16 +138,23 @@ class PairsRunner(Runner[PairsStage]):
         if stage.optimiser == _EXACT:
             options.pop("resumable")
             options.pop("at_start")
-            report = fit_exact(model, rows.train, **options)
+            report = fit_exact(model, rows.train, features=features, **options)
         else:
 
             def prepare(share: Share) -> Batches:
                 settings = options["settings"]
                 return pair_batches(
-                    model, rows.train, settings, share, weights=rows.weights, groups=rows.groups
+                    model,
+                    rows.train,
+                    settings,
+                    share,
+                    weights=rows.weights,
+                    groups=rows.groups,
+                    features=features,
                 )
 
             report = fit(model, prepare, **options)
+        features.forget()
         warn_if_falling(report.best_value, model.relations)
         if options["evaluate"] is not None:
             options["evaluate"](model)  # what answers is chosen for the weights that are kept

@@ -105,10 +105,25 @@ class JointModel(nn.Module):
 
     def cut(self, rows: Sequence[Sequence[str]]) -> list[dict[str, list[int]]]:
         """Each row's texts as one input; of two that are too long the longer one is cut first."""
+        return self.inputs_of(rows)[0]
+
+    def inputs_of(self, rows: Sequence[Sequence[str]]) -> tuple[list[dict[str, list[int]]], list[bool]]:
+        """The same, and whether each row was cut."""
+        if not rows:
+            return [], []
         columns = [list(column) for column in zip(*rows, strict=True)]
         found = self.tokenizer(*columns, truncation=True, max_length=self.max_length)
         names = [name for name in self.tokenizer.model_input_names if name in found]
-        return [{name: found[name][row] for name in names} for row in range(len(rows))]
+        inputs = [{name: found[name][row] for name in names} for row in range(len(rows))]
+        full = [len(one["input_ids"]) >= self.max_length for one in inputs]
+        kept = found.encodings  # of a fast tokenizer: it keeps what it cut off
+        return inputs, [
+            is_full and (bool(kept[row].overflowing) if kept else self._is_longer(rows[row]))
+            for row, is_full in enumerate(full)
+        ]
+
+    def _is_longer(self, row: Sequence[str]) -> bool:
+        return len(self.tokenizer(*row, verbose=False)["input_ids"]) > self.max_length
 
     def batch(self, inputs: Sequence[dict[str, list[int]]]) -> dict[str, Tensor]:
         """Inputs as padded tensors."""
@@ -126,9 +141,15 @@ class JointModel(nn.Module):
         precision: str = "fp32",
         token_budget: int = DEFAULT_BUDGET,
         progress: Callable[[int], None] | None = None,
+        tell_cut: Callable[[list[bool]], None] | None = None,
     ) -> NDArray[np.float32]:
-        """What the head says of rows of texts, B×C, in batches of similar length."""
-        inputs = self.cut(rows) if rows else []
+        """What the head says of rows of texts, B×C, in batches of similar length.
+
+        `tell_cut` receives whether each row was longer than the model's limit.
+        """
+        inputs, cut = self.inputs_of(rows)
+        if tell_cut is not None:
+            tell_cut(cut)
         found = np.zeros((len(rows), max(1, len(self.relation.labels))), dtype=np.float32)
         lengths = [len(one["input_ids"]) for one in inputs]
         for batch in token_budget_batches(lengths, budget=token_budget):

@@ -30,9 +30,12 @@ Not from the paper: sentence encoders that texts and labels share, rehearsed upd
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -48,6 +51,18 @@ if TYPE_CHECKING:
 
 LabelLoss = Literal["softmax", "bce", "positive"]
 ONE_HOT = "one-hot"
+# How much offsets of labels cost, and what they and 1 / temperature may be.
+_OFFSET_PENALTY, _MOST_OFFSET, _SHARPNESS = 0.5, 20.0, (0.01, 100.0)
+# The place of the label text in a template.
+BLANK = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What turns the scores of a task into probabilities: softmax(scores / temperature + offsets)."""
+
+    temperature: float
+    offsets: tuple[float, ...]
 
 
 class LabelModel(nn.Module):
@@ -66,11 +81,18 @@ class LabelModel(nn.Module):
         label_encoder: SentenceTransformer | None = None,
         weights: Mapping[str, float] | None = None,
         max_words: int | None = None,
+        templates: Sequence[str] = (),
+        calibrations: Mapping[str, Calibration] | None = None,
     ) -> None:
         super().__init__()
         self.encoder, self.label_encoder = encoder, label_encoder
         self.matcher_name, self.hidden, self.loss = matcher, hidden, loss
         self.max_words = max_words
+        self.templates = tuple(templates)
+        # Of the tasks that were calibrated.
+        self.calibrations: dict[str, Calibration] = dict(calibrations or {})
+        # Weights of the losses beside the loss of the labels; a stage's settings.
+        self.contrast = self.hold = 0.0
         width = embedding_width(encoder)
         if label_encoder is not None and embedding_width(label_encoder) != width:
             raise UsageError(
@@ -90,6 +112,11 @@ class LabelModel(nn.Module):
         """Replace the tasks; a matcher stays, one-hot heads stay where a task keeps its labels."""
         check_tasks(tasks)
         self.tasks = tuple(tasks)
+        counts = {task.name: len(task.labels) for task in tasks}
+        # A task with another number of labels must be calibrated again.
+        self.calibrations = {
+            name: one for name, one in self.calibrations.items() if counts.get(name) == len(one.offsets)
+        }
         self.weights = {task.name: (weights or {}).get(task.name, 1.0) for task in tasks}
         if self.matcher is None:
             width = embedding_width(self.encoder)
@@ -106,7 +133,16 @@ class LabelModel(nn.Module):
     def options(self) -> dict[str, Any]:
         """What a model is made again with, JSON-ready; encoders, tasks and weights lie beside it."""
         names = ("hidden", "loss", "weights", "max_words")
-        return {"matcher": self.matcher_name, **{name: getattr(self, name) for name in names}}
+        made = {"matcher": self.matcher_name, **{name: getattr(self, name) for name in names}}
+        if self.templates:
+            made["templates"] = list(self.templates)
+        if self.calibrations:
+            made["calibrations"] = {name: asdict(one) for name, one in self.calibrations.items()}
+        return made
+
+    def ways(self, task: Relation) -> list[tuple[str, int]]:
+        """The label texts of a task in the templates, each with the number of its label."""
+        return label_ways(task, self.templates)
 
     def matching_state(self) -> dict[str, Tensor]:
         """The parameters that are no encoder's."""
@@ -151,8 +187,12 @@ class LabelModel(nn.Module):
             found = self.matcher(x, y)
         return found
 
-    def probabilities(self, scores: Tensor) -> Tensor:
+    def probabilities(self, scores: Tensor, task: str = "") -> Tensor:
         """B×C: over the labels of a task they add up to 1, unless each label was learnt by itself (bce)."""
+        known = self.calibrations.get(task)
+        if known is not None:
+            offsets = torch.tensor(known.offsets, dtype=scores.dtype, device=scores.device)
+            scores = scores / known.temperature + offsets
         return scores.sigmoid() if self.loss == "bce" else scores.softmax(dim=-1)
 
     def forward(
@@ -164,19 +204,26 @@ class LabelModel(nn.Module):
         labels: dict[str, Any] | None = None,
         owners: Tensor | None = None,
         idle: bool = False,
+        before: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """The loss of one step: texts of one task, all of its labels.
 
         `rows` places the batch among the distinct texts of the chunks; `labels` holds every way to say a
-        label, `owners` the label each of them says. An `idle` process fills in with a row that weighs
-        nothing.
+        label, `owners` the label each of them says. `before` holds the starting encoder's vectors of the
+        distinct texts. An `idle` process fills in with a row that weighs nothing.
         """
-        x = encode_chunks(self.encoder, chunks)[rows]
+        distinct = encode_chunks(self.encoder, chunks)
+        x = distinct[rows]
         y = None
         if labels is not None and owners is not None:
             y = label_vectors(encode_chunks(self.label_encoder or self.encoder, [labels]), owners)
         scores = self.scores(task, x, y).float()
-        loss = self.weights[task] * label_loss(self.loss, scores, targets)
+        loss = label_loss(self.loss, scores, targets)
+        if self.contrast and y is not None:
+            loss = loss + self.contrast * contrast_loss(x, targets, y)
+        if self.hold and before is not None:
+            loss = loss + self.hold * held_loss(distinct, before)
+        loss = self.weights[task] * loss
         loss = loss * ranks.weight_of(0 if idle else len(targets), loss.detach())
         # Processes that train side by side expect a gradient, if only zero, for every head.
         own = parameter_name(task)
@@ -217,6 +264,16 @@ def encode_chunks(encoder: SentenceTransformer, chunks: Iterable[dict[str, Any]]
     return vectors[0] if len(vectors) == 1 else torch.cat(vectors)
 
 
+def label_ways(task: Relation, templates: Sequence[str] = ()) -> list[tuple[str, int]]:
+    """Every label text of a task in every template, each with the number of its label."""
+    return [
+        (template.replace(BLANK, said), number)
+        for number, texts in enumerate(task.label_texts)
+        for said in texts
+        for template in templates or (BLANK,)
+    ]
+
+
 def label_vectors(ways: Tensor, owners: Tensor) -> Tensor:
     """One vector per label, the mean of the ways it is said: P×m and P → C×m."""
     count = int(owners.max()) + 1
@@ -237,6 +294,56 @@ def label_loss(name: str, scores: Tensor, gold: Tensor) -> Tensor:
     if name == "positive":
         return -functional.logsigmoid(scores.gather(1, gold[:, None])).mean()
     raise UsageError(f"label loss {name!r} is unknown. Choose softmax, bce or positive.")
+
+
+def contrast_loss(x: Tensor, gold: Tensor, y: Tensor, *, temperature: float = 0.1) -> Tensor:
+    """The supervised contrastive loss over the texts of a batch and the labels that they have.
+
+    x is B×m, gold B, y C×m. Each vector is drawn to those with the same label, its label's text among them,
+    and pushed from the others: the mean over same-label vectors j of −log e^{cos(i,j)/t} / Σ_{k≠i}
+    e^{cos(i,k)/t}. Source: Khosla et al. 2020, equation 2; the label texts are our addition.
+    """
+    present = torch.unique(gold)
+    vectors = functional.normalize(torch.cat([x, y[present]]).float(), dim=-1)
+    labels = torch.cat([gold, present])
+    itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
+    same = (labels[:, None] == labels[None]) & ~itself
+    chances = (vectors @ vectors.T / temperature).masked_fill(itself, float("-inf")).log_softmax(dim=1)
+    return -(chances.masked_fill(~same, 0.0).sum(1) / same.sum(1)).mean()
+
+
+def held_loss(vectors: Tensor, before: Tensor) -> Tensor:
+    """The mean squared distance of the unit vectors of texts, N×m, from those of the starting encoder."""
+    now, then = (functional.normalize(side.float(), dim=-1) for side in (vectors, before))
+    return (now - then).square().sum(1).mean()
+
+
+def fit_calibration(scores: NDArray[np.float64], gold: NDArray[np.int64]) -> Calibration:
+    """The temperature and the offsets at which the probabilities of labelled texts fit best.
+
+    `scores` is N×C, `gold` N. It minimises the cross-entropy of softmax(scores / temperature + offsets) plus
+    λ Σ offsets² / N. Temperatures are from Guo et al. 2017, section 4.2. The offsets let labels be as
+    frequent as in the texts; λ was chosen by cross-validation within the texts for fitting (benchmarks/few_labels.py).
+    """
+    from scipy.optimize import minimize
+    from scipy.special import softmax
+
+    count, rows = scores.shape[1], np.arange(len(gold))
+
+    def loss(values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        sharpness, offsets = values[0], values[1:]
+        chances = softmax(sharpness * scores + offsets, axis=1)
+        value = -float(np.log(chances[rows, gold] + 1e-300).mean())
+        wrong = chances.copy()
+        wrong[rows, gold] -= 1
+        slope = np.concatenate([[(wrong * scores).sum() / len(gold)], wrong.mean(axis=0)])
+        slope[1:] += 2 * _OFFSET_PENALTY * offsets / len(gold)
+        return value + _OFFSET_PENALTY * float((offsets**2).sum()) / len(gold), slope
+
+    start = np.concatenate([[1.0], np.zeros(count)])
+    bounds = [_SHARPNESS, *[(-_MOST_OFFSET, _MOST_OFFSET)] * count]
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return Calibration(1 / float(found[0]), tuple(map(float, found[1:])))
 
 
 def printed_form_warning(matcher: str, loss: str) -> str | None:

@@ -73,6 +73,8 @@ class WordStates:
 
     def reads_whole(self, text: str) -> bool:
         """Whether all tokens of a text fit into the longest input."""
+        if len(text) < self.longest // 8:  # a token is at least a byte; a letter may be taken apart into some
+            return True
         return len(self._tokenizer(text, verbose=False)["input_ids"]) <= self.longest
 
     def _inputs(self, tokens: Any) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -21,6 +22,7 @@ from likewise.arguments import (
     require_flag,
     require_folder_name,
     require_function,
+    require_number,
     require_text,
 )
 from likewise.encoders.inputs import check_texts
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("likewise")
 Labels = Sequence[str] | Mapping[str, str | Sequence[str]]
+# What a model folder says about how its model came about; the rest is written anew.
 
 
 class Answerer(Answering):
@@ -120,7 +123,8 @@ class Answerer(Answering):
         require_function(progress, "progress")
         names = listed_names(relation, "relation") or [r.name for r in self.relations]
         rows = self._rows(pairs, b, text_a, text_b)
-        return Scores(self._answer_all(rows, names, source, progress), index=index_of(pairs))
+        with self.cut_texts.telling(_log.warning):
+            return Scores(self._answer_all(rows, names, source, progress), index=index_of(pairs))
 
     def _answer_all(
         self, rows: Rows, names: Sequence[str], source: str | None, progress: Progress | None
@@ -145,6 +149,8 @@ class Answerer(Answering):
         *,
         task: str | None = None,
         labels: Labels | None = None,
+        templates: str | Sequence[str] | None = None,
+        none_below: float | None = None,
         text: str | None = None,
         progress: Progress | None = None,
     ) -> Classes:
@@ -152,18 +158,28 @@ class Answerer(Answering):
 
         Texts are a text, a list, a Series, an array, or a frame or dataset whose column `text` names.
         `labels` may give several label texts for each label: {"praise": ["praise", "a kind word"]}.
+        `templates` are sentences around them. A text whose labels all stay below the probability
+        `none_below` is "none of these".
         """
         require_text(task, "task")
         require_text(text, "text")
+        require_number(none_below, "none_below", low=0, high=1, optional=True)
         asked = self.wanted(task, labels)
         many = given_texts(texts, text=text)
         check_texts(many)
-        found = self.answer([(text,) for text in many], asked, progress=progress)
+        with self.cut_texts.telling(_log.warning), self.saying(listed_names(templates, "templates")):
+            found = self.answer([(text,) for text in many], asked, progress=progress)
         if found.probabilities is None:
             raise UsageError(
                 f"this model answers {asked.name} by a number on the scale {asked.scale}. Use score instead."
             )
-        return Classes(asked.labels, found.probabilities, index_of(texts))
+        return Classes(asked.labels, found.probabilities, none_below, index_of(texts))
+
+    def saying(self, templates: Sequence[str]) -> AbstractContextManager[None]:
+        """Put label texts into other templates for a while; only models that read labels can."""
+        if templates:
+            raise UsageError("this model reads no label texts, so templates have no effect. Leave them out.")
+        return nullcontext()
 
     def wanted(self, task: str | None, labels: Labels | None) -> Relation:
         """The task to answer for single texts: the named one, or the only one."""
@@ -194,7 +210,8 @@ class Answerer(Answering):
         embedding = self.embedding()
         many = given_texts(texts, text=text)
         check_texts(many)
-        vectors = embedding.encode(many, progress=progress)
+        with self.cut_texts.telling(_log.warning):
+            vectors = embedding.encode(many, progress=progress)
         return vectors[0] if isinstance(texts, str) else vectors
 
     @overload

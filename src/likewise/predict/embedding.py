@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from likewise.answering import Languages, Numbers, Progress, Vectors
+from likewise.answering import CHUNK, CutTexts, Languages, Numbers, Progress, Vectors
 from likewise.encoders.cache import EmbeddingCache
 from likewise.encoders.sentence import with_modules
 from likewise.encoders.vectors import Encoding
 from likewise.phrases.states import require_states
+from likewise.spelling import spelt
+
+
+def _remedy() -> str:
+    """What to do about texts that were cut."""
+    return f"Use {spelt('long', 'chunk')} to read them whole."
+
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -37,15 +44,34 @@ class EncoderEmbedding:
     ) -> None:
         self._encoder, self._encoding, self._name, self._part = encoder, encoding, name, part
         self._shorten = shorten
+        self.cut_texts = CutTexts(encoding.limit, remedy=_remedy())
         self.languages = Languages() if part is None else Languages(part.pairs, part.languages)
 
     def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """The vectors of texts, N×d, computed now."""
-        return self._encoding.encode([self._shorten(text) for text in texts], progress=progress)
+        if self._divides_for_layers:
+            return self.views(texts, progress=progress)["model"]
+        read = [self._shorten(text) for text in texts]
+        vectors = self._encoding.encode(read, progress=progress)
+        self.cut_texts.count(read, self._encoding.cut)
+        return vectors
 
-    def recall(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
-        """The vectors of texts, N×d, from the cache where possible."""
-        return self._encoding.recall([self._shorten(text) for text in texts], progress=progress)
+    def recall(
+        self, texts: Sequence[str], *, progress: Progress | None = None, counted: bool = True
+    ) -> Vectors:
+        """The vectors of texts, N×d, from the cache where possible; `counted` as texts of the user."""
+        if self._divides_for_layers:
+            return self.views(texts, progress=progress)["model"]
+        read = [self._shorten(text) for text in texts]
+        vectors = self._encoding.recall(read, progress=progress)
+        if counted:
+            self.cut_texts.count(read, self._encoding.cut)
+        return vectors
+
+    @property
+    def _divides_for_layers(self) -> bool:
+        """Whether windows are pooled below trained layers, which were trained on vectors of whole texts."""
+        return self._part is not None and self._encoding.long == CHUNK
 
     def pair_vectors(
         self, pairs: Sequence[tuple[str, ...]], progress: Progress | None = None
@@ -76,9 +102,13 @@ class EncoderEmbedding:
         """
         if self._part is None:
             return {"model": self.encode(texts, progress=progress)}
+        self._encoding.measure(texts)
+        self.cut_texts.count(texts, self._encoding.cut)
         modules = list(self._encoder)
         base = with_modules(self._encoder, modules[: self._part.modules])
-        cache = EmbeddingCache.of(base, name=self._name, precision=self._encoding.precision)
+        cache = EmbeddingCache.of(
+            base, name=self._name, precision=self._encoding.precision, long=self._encoding.long
+        )
         raw = cache.matrix(texts, progress=progress)
         e = torch.from_numpy(np.ascontiguousarray(raw))
         after = _after(modules[self._part.modules :], e.to(self._encoder.device))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from torch import nn
 
+from likewise.answering import CUT, Long
 from likewise.encoders.vectors import DEFAULT_BUDGET
 from likewise.errors import ModelError, UsageError
 from likewise.records import Relation
@@ -30,12 +31,20 @@ M = TypeVar("M", bound=nn.Module)
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Where and how a loaded model computes; `encoder` is the function on which it was trained, if any."""
+    """Where and how a loaded model computes; `encoder` is the function on which it was trained, if any.
+
+    `long` says what becomes of texts that are longer than the encoder's limit.
+    """
 
     device: str | None = None
     precision: str = "fp32"
     token_budget: int = DEFAULT_BUDGET
     encoder: TextFunction | None = None
+    long: Long = CUT
+
+    def computing(self) -> dict[str, Any]:
+        """The settings of a model with text vectors."""
+        return {"precision": self.precision, "token_budget": self.token_budget, "long": self.long}
 
 
 class Family(ABC, Generic[M]):

@@ -47,8 +47,7 @@ class InjectedFamily(Family[Any]):
         return Predictor(
             raw_model(model.encoder),
             {**about, "raw": True},
-            precision=running.precision,
-            token_budget=running.token_budget,
+            **running.computing(),
         )
 
     def card(self, name: str, document: Mapping[str, Any]) -> CardParts:

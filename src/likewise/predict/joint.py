@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.answering import COSINE, HEAD, Answers, Limits, Progress, Rows, find_relation
+from likewise.answering import COSINE, HEAD, Answers, CutTexts, Limits, Progress, Rows, find_relation
 from likewise.encoders.manifest import DOCUMENT
 from likewise.encoders.reading import DAMAGED
 from likewise.encoders.resolve import local_folder
@@ -43,6 +43,7 @@ class JointPredictor(Answerer):
         self.model: JointModel = model.eval()
         self.about = dict(about or {})
         self._precision, self._token_budget = precision, token_budget
+        self._cut_texts = CutTexts(model.max_length, "text" if model.texts == 1 else "pair")
 
     @property
     def texts(self) -> frozenset[int]:
@@ -58,6 +59,11 @@ class JointPredictor(Answerer):
     def limits(self) -> Limits:
         """How much the model reads at once."""
         return Limits(self._token_budget, self.model.max_length)
+
+    @property
+    def cut_texts(self) -> CutTexts:
+        """The count of the inputs that were longer than the model's limit."""
+        return self._cut_texts
 
     def sources(self, relation: str) -> tuple[str, ...]:
         """The head, which is the only source of a joint encoder."""
@@ -86,8 +92,17 @@ class JointPredictor(Answerer):
         self, rows: Sequence[Sequence[str]], *, progress: Callable[[int], None] | None = None
     ) -> NDArray[np.float32]:
         """The head's outputs, B×C."""
+
+        def tell_cut(cut: list[bool]) -> None:
+            given = [tuple(row) for row in rows]
+            self._cut_texts.count(given, {hash(row) for row, was in zip(given, cut, strict=True) if was})
+
         return self.model.outputs(
-            rows, precision=self._precision, token_budget=self._token_budget, progress=progress
+            rows,
+            precision=self._precision,
+            token_budget=self._token_budget,
+            progress=progress,
+            tell_cut=tell_cut,
         )
 
     def embedding(self) -> NoReturn:

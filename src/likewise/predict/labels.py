@@ -8,42 +8,83 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import save_file
 
-from likewise.answering import MATCHER, Answers, Limits, Probabilities, Progress, Rows, label_answers
+from likewise.answering import (
+    CUT,
+    MATCHER,
+    Answers,
+    CutTexts,
+    Limits,
+    Long,
+    Probabilities,
+    Progress,
+    Rows,
+    label_answers,
+)
 from likewise.encoders.manifest import DOCUMENT
 from likewise.encoders.resolve import local_folder
-from likewise.encoders.rules import Rules, among, check_keys, map_of, number, or_null, size
+from likewise.encoders.rules import (
+    Nested,
+    Rules,
+    above_zero,
+    among,
+    check_keys,
+    list_of,
+    map_of,
+    number,
+    or_null,
+    size,
+    word,
+)
 from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding, encode_texts
 from likewise.encoders.weights import check_names, read_header, read_tensors
-from likewise.errors import UsageError
+from likewise.errors import ModelError, UsageError
 from likewise.folders import read_relation, reading
 from likewise.matchers import MATCHERS
-from likewise.methods.label_embedding import ONE_HOT, LabelModel, label_vectors, matching_shapes, shorten
+from likewise.methods.label_embedding import (
+    ONE_HOT,
+    Calibration,
+    LabelModel,
+    fit_calibration,
+    label_vectors,
+    matching_shapes,
+    shorten,
+)
 from likewise.methods.label_texts import find_label_faults
 from likewise.predict.asking import Answerer, Labels
 from likewise.predict.embedding import EncoderEmbedding
 from likewise.predict.families import Family, Running
 from likewise.predict.pairs import encoder_card_line
 from likewise.records import Relation
-from likewise.schema.labels import new_task
+from likewise.schema.labels import (
+    DEFAULT_TEMPLATES,
+    MOST_TEMPLATES,
+    new_task,
+    template_fault,
+)
 from likewise.spelling import spelt
 from likewise.store.card import CardParts, relations_table, text_example
 from likewise.store.encoder import encoder_to_dict, plain, save_encoder
 
 _log = logging.getLogger("likewise")
+_CALIBRATION: Rules = {"temperature": above_zero, "offsets": list_of(number)}
 _OPTIONS: Rules = {
     "matcher": among(*MATCHERS, ONE_HOT),
     "loss": among("softmax", "bce", "positive"),
     **dict.fromkeys(("hidden", "max_words"), or_null(size)),
     "weights": or_null(map_of(number)),
+    "templates": list_of(word, most=MOST_TEMPLATES),
+    "calibrations": map_of(Nested(_CALIBRATION)),
 }
 
 
@@ -59,6 +100,7 @@ class Classifier(Answerer):
         token_budget: int = DEFAULT_BUDGET,
         cache: int = 100_000,
         keep_tokens: bool = False,
+        long: Long = CUT,
     ) -> None:
         self.model: LabelModel = model.eval()
         self.about = dict(about or {})
@@ -70,6 +112,7 @@ class Classifier(Answerer):
             token_budget=token_budget,
             kept=cache,
             keep_tokens=keep_tokens,
+            long=long,
         )
         self._embedding = EncoderEmbedding(
             model.encoder, self._encoding, shorten=lambda text: shorten(text, model.max_words)
@@ -94,6 +137,11 @@ class Classifier(Answerer):
     def limits(self) -> Limits:
         """How much the model reads at once."""
         return Limits(self._token_budget, self.model.encoder.max_seq_length)
+
+    @property
+    def cut_texts(self) -> CutTexts:
+        """The count of the texts that were longer than the encoder's limit."""
+        return self._embedding.cut_texts
 
     def sources(self, relation: str) -> tuple[str, ...]:
         """The matcher, which is the only source of a label model."""
@@ -127,19 +175,57 @@ class Classifier(Answerer):
         return label_answers(task, MATCHER, self.probabilities(task, x))
 
     @torch.inference_mode()
-    def probabilities(self, task: Relation, x: torch.Tensor) -> Probabilities:
-        """The probabilities N×C of a task's labels for the vectors of texts."""
+    def _scores(self, task: Relation, x: torch.Tensor) -> torch.Tensor:
         device = self.model.encoder.device
         y = self._label_vectors(task).to(device) if self.model.reads_labels else None
-        scores = self.model.scores(task.name, x.to(device), y)
-        found: Probabilities = self.model.probabilities(scores).double().cpu().numpy()
+        return self.model.scores(task.name, x.to(device), y)
+
+    @torch.inference_mode()
+    def probabilities(self, task: Relation, x: torch.Tensor) -> Probabilities:
+        """The probabilities N×C of a task's labels for the vectors of texts."""
+        scores = self._scores(task, x)
+        found: Probabilities = self.model.probabilities(scores, task.name).double().cpu().numpy()
+        return found
+
+    def scores(self, task: Relation, texts: Sequence[str]) -> NDArray[np.float64]:
+        """The scores N×C of texts for the labels of a task, before any temperature."""
+        x = torch.from_numpy(self._embedding.recall(list(texts)))
+        return self._scores(task, x).double().cpu().numpy()
+
+    def calibrate(self, task: Relation, texts: Sequence[str], labels: Sequence[str]) -> Calibration:
+        """Fit the probabilities of a task to labelled texts that were not trained on, and keep the fit."""
+        if self.model.loss != "softmax":
+            raise UsageError(
+                f"this model decides on each label by itself (loss {self.model.loss}), so its probabilities "
+                "cannot be calibrated together."
+            )
+        gold = np.array([task.labels.index(label) for label in labels])
+        found = fit_calibration(self.scores(task, texts), gold)
+        self.model.calibrations[task.name] = found
         return found
 
     def _label_vectors(self, task: Relation) -> torch.Tensor:
-        ways = [(way, number) for number, ways in enumerate(task.label_texts) for way in ways]
+        ways = self.model.ways(task)
         encoder = self.model.label_encoder or self.model.encoder
         vectors = encode_texts(encoder, [way for way, _ in ways], precision=self._precision)
         return label_vectors(torch.from_numpy(vectors), torch.tensor([number for _, number in ways]))
+
+    @contextmanager
+    def saying(self, templates: Sequence[str]) -> Iterator[None]:
+        """Put label texts into other templates for a while."""
+        if templates and not self.model.reads_labels:
+            raise UsageError(
+                "this model has a fixed layer per task and reads no label texts, so templates have no "
+                "effect. Leave them out."
+            )
+        if fault := template_fault(templates):
+            raise UsageError(f"{fault}.")
+        before = self.model.templates
+        self.model.templates = tuple(templates) or before
+        try:
+            yield
+        finally:
+            self.model.templates = before
 
     def check_classifies(self) -> None:
         """Nothing to check: a label model classifies single texts."""
@@ -160,6 +246,22 @@ class Classifier(Answerer):
             check_labels(self.model, made, place="labels", tell=_log.warning)
             self._readable.add(made)
         return made
+
+
+def _read_options(options: Mapping[str, Any], tasks: Sequence[Relation], path: Path) -> dict[str, Any]:
+    """The options of a saved model, with its calibrations as objects."""
+    made = dict(options)
+    counts = {task.name: len(task.labels) for task in tasks}
+    calibrations = {}
+    for name, table in made.pop("calibrations", {}).items():
+        check_keys(table, _CALIBRATION, path, inside=f"labels.calibrations.{name[:100]}")
+        if set(table) != set(_CALIBRATION) or counts.get(name) != len(table["offsets"]):
+            raise ModelError(
+                f"{path}: the calibration of {name[:100]!r} does not fit the task's labels. Calibrate the "
+                "model again."
+            )
+        calibrations[name] = Calibration(float(table["temperature"]), tuple(map(float, table["offsets"])))
+    return {**made, "calibrations": calibrations}
 
 
 def check_labels(
@@ -200,7 +302,8 @@ class LabelsFamily(Family[LabelModel]):
     ) -> LabelModel:
         """Load a folder's model, or a raw encoder, which compares texts with labels by the cosine."""
         if document is None:
-            return LabelModel(load_encoder(name, device=running.device), (), matcher="cosine").eval()
+            encoder = load_encoder(name, device=running.device)
+            return LabelModel(encoder, (), matcher="cosine", templates=DEFAULT_TEMPLATES).eval()
         path = local_folder(name) / DOCUMENT
         check_keys(document.get("labels"), _OPTIONS, path, inside="labels")
         tasks = [read_relation(entry, path) for entry in document.get("relations", [])]
@@ -212,13 +315,13 @@ class LabelsFamily(Family[LabelModel]):
             # Before memory is taken for them.
             needed = matching_shapes(encoder, tasks, matcher=options["matcher"], hidden=options.get("hidden"))
             check_names(needed, read_header(file), file)
-            model = LabelModel(encoder, tasks, label_encoder=labels, **options)
+            model = LabelModel(encoder, tasks, label_encoder=labels, **_read_options(options, tasks, path))
         model.load_matching(read_tensors(file, device=str(model.encoder.device)))
         return model.eval()
 
     def answerer(self, model: LabelModel, about: Mapping[str, Any], running: Running) -> Classifier:
         """A Classifier."""
-        return Classifier(model, about, precision=running.precision, token_budget=running.token_budget)
+        return Classifier(model, about, **running.computing())
 
     def card(self, name: str, document: Mapping[str, Any]) -> CardParts:
         """The card names the tasks and shows how texts are classified."""
@@ -227,7 +330,7 @@ class LabelsFamily(Family[LabelModel]):
         return CardParts("text-classification", use, encoder_card_line(document), row="text")
 
     def extend(self, model: LabelModel, relation: Relation, tell: Callable[[str], None]) -> None:
-        """Add a task by its labels to a model that can read them; no parameter changes."""
+        """Add a task, or labels to a task, of a model that can read them; no parameter changes."""
         if not model.reads_labels:
             raise UsageError(
                 "the model has a fixed layer per task and cannot read labels. Train one with a matcher."
@@ -235,4 +338,6 @@ class LabelsFamily(Family[LabelModel]):
         words, cold = spelt("labels", "NAME = WORDS"), spelt("mode", "cold")
         remedy = f"use other words ({words}), or train all tasks again ({cold})"
         check_labels(model, relation, place=f"task {relation.name}", tell=tell, remedy=remedy)
-        model.set_tasks([*model.tasks, relation], model.weights)
+        others = [task for task in model.tasks if task.name != relation.name]
+        kept = [relation if task.name == relation.name else task for task in model.tasks]
+        model.set_tasks(kept if len(others) < len(kept) else [*kept, relation], model.weights)

@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from likewise.answering import CHUNK, CUT, Long, check_long
 from likewise.arguments import require_count, require_device, require_function, require_path, require_text
 from likewise.encoders.manifest import DOCUMENT
 from likewise.encoders.reading import loading
 from likewise.encoders.vectors import DEFAULT_BUDGET
-from likewise.errors import ModelError
+from likewise.errors import ModelError, UsageError
 from likewise.folders import document_of, texts_of_document
 from likewise.predict.asking import Answerer
 from likewise.predict.families import Family, Running, family_called, family_of_document
+from likewise.spelling import spelt
 
 if TYPE_CHECKING:
     from likewise.encoders.external import TextFunction
@@ -30,15 +32,17 @@ def load(
     precision: str = "fp32",
     token_budget: int = DEFAULT_BUDGET,
     encoder: TextFunction | None = None,
+    long: Long = CUT,
 ) -> Answerer:
     """Load a Likewise folder, a sentence-transformers or transformers folder, a hub id, or 'default'.
 
     For a model that was trained on a function from texts to vectors, pass the function again as `encoder`.
+    With long="chunk", texts that are longer than the encoder's limit are read whole, in windows.
     """
-    _check_call(model, device, precision, token_budget)
+    _check_call(model, device, precision, token_budget, long)
     require_function(encoder, "encoder")
     document = document_of(model)
-    running = Running(device, precision, token_budget, encoder)
+    running = Running(device, precision, token_budget, encoder, long)
     return _opened(model, family_of_document(document, model), document, running)
 
 
@@ -48,14 +52,15 @@ def load_classifier(
     device: str | None = None,
     precision: str = "fp32",
     token_budget: int = DEFAULT_BUDGET,
+    long: Long = CUT,
 ) -> Answerer:
     """Load a model that classifies single texts, or a raw encoder, which compares texts with labels.
 
-    Models of pairs and models that answer numbers are errors.
+    Models of pairs and models that answer numbers are errors. `long` is that of `load`.
     """
-    _check_call(model, device, precision, token_budget)
+    _check_call(model, device, precision, token_budget, long)
     document = document_of(model)
-    running = Running(device, precision, token_budget)
+    running = Running(device, precision, token_budget, long=long)
     if document is None or not document.get("relations"):
         return _opened(model, family_called(_CLASSIFYING), None, running)
     if texts_of_document(document, Path(model) / DOCUMENT) != 1:
@@ -68,11 +73,12 @@ def load_classifier(
     return loaded
 
 
-def _check_call(model: object, device: object, precision: object, token_budget: object) -> None:
+def _check_call(model: object, device: object, precision: object, token_budget: object, long: object) -> None:
     require_path(model, "model")
     require_device(device)
     require_text(precision, "precision", optional=False)
     require_count(token_budget, "token_budget", most=2**31)
+    check_long(long)
 
 
 def _opened(
@@ -82,4 +88,18 @@ def _opened(
     if document is not None and document_of(model) != document:
         raise ModelError(f"{os.fspath(model)} was replaced while it was being loaded. Load it again.")
     about = {**({"raw": True} if document is None else document), "name": os.fspath(model)}
-    return family.answerer(loaded, about, running)
+    answerer = family.answerer(loaded, about, running)
+    if running.long == CHUNK:
+        _check_windows(answerer)
+    return answerer
+
+
+def _check_windows(answerer: Answerer) -> None:
+    """Raise an error for a model that has no vectors of texts, which could be pooled."""
+    try:
+        answerer.embedding()
+    except UsageError as error:
+        raise UsageError(
+            f"{spelt('long', 'chunk')} pools the vectors of a text's windows. {error} Or leave "
+            f"{spelt('long')} out."
+        ) from None

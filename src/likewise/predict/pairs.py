@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 
 from likewise.answering import (
     COSINE,
+    CUT,
     HEAD,
     MEAN,
     Answers,
+    CutTexts,
     Limits,
+    Long,
     Numbers,
     Probabilities,
     Progress,
@@ -83,6 +86,7 @@ class Predictor(Answerer):
         token_budget: int = DEFAULT_BUDGET,
         cache: int = 100_000,
         keep_tokens: bool = False,
+        long: Long = CUT,
     ) -> None:
         self.model: PairModel = model.eval()
         self.about = dict(about or {})
@@ -93,6 +97,7 @@ class Predictor(Answerer):
             token_budget=token_budget,
             kept=cache,
             keep_tokens=keep_tokens,
+            long=long,
         )
         self._embedding = EncoderEmbedding(
             model.encoder, self._encoding, name=str(self.about.get("name", "")), part=model.frozen
@@ -112,6 +117,11 @@ class Predictor(Answerer):
     def limits(self) -> Limits:
         """How much the model reads at once."""
         return Limits(self._token_budget, self.model.encoder.max_seq_length)
+
+    @property
+    def cut_texts(self) -> CutTexts:
+        """The count of the texts that were longer than the encoder's limit."""
+        return self._embedding.cut_texts
 
     def sources(self, relation: str) -> tuple[str, ...]:
         """The sources of a relation: the one that answers it, then the others; the cosine is always one."""
@@ -210,7 +220,7 @@ class _Pairs:
 
     @cached_property
     def _descriptions(self) -> dict[str, Tensor]:
-        return self._model.describe(self._embedding.recall)
+        return self._model.describe(partial(self._embedding.recall, counted=False))
 
     def trained(self, relation: str, source: str | None) -> Answers:
         """The answers of a relation's own objective."""
@@ -299,7 +309,7 @@ class PairsFamily(Family[PairModel]):
 
     def answerer(self, model: PairModel, about: Mapping[str, Any], running: Running) -> Predictor:
         """A Predictor."""
-        return Predictor(model, about, precision=running.precision, token_budget=running.token_budget)
+        return Predictor(model, about, **running.computing())
 
     def card(self, name: str, document: Mapping[str, Any]) -> CardParts:
         """The card names the relations and shows how pairs are scored."""

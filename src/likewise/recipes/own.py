@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tomli_w
 
+from likewise.arguments import listed_names
 from likewise.data.own import OwnTable
-from likewise.errors import DataError, LikewiseError, Problem
+from likewise.errors import DataError, LikewiseError, Problem, UsageError
 from likewise.recipes.reading import set_value
 from likewise.registry import all_kinds, resolve_class
 from likewise.schema.base import Adopted, Stage
@@ -19,6 +20,8 @@ from likewise.schema.recipe import Recipe, parse_recipe
 from likewise.spelling import spelt, spelt_call, spelt_together
 
 _log = logging.getLogger("likewise")
+# The words for labels: one text or several for each.
+LabelTexts = Mapping[str, str | Sequence[str]]
 
 # A list as tomli_w writes it, one entry a line, and how long it may be on one.
 _LIST, _LINE = re.compile(r"\[\n((?:    [^\n]+,\n)+)\]"), 90
@@ -133,6 +136,42 @@ def recipe_for_table(table: OwnTable) -> dict[str, Any]:
         reasons.append(f"{name}: {found}")
     found = f"no kind of stage can learn from this table ({'; '.join(reasons)})"
     raise DataError([Problem(table.name, found)])
+
+
+def with_label_texts(
+    document: Mapping[str, Any],
+    labels: LabelTexts | None,
+    templates: str | Sequence[str] = (),
+) -> dict[str, Any]:
+    """A recipe with other texts for its labels, and with the templates into which they are put."""
+    made = copy.deepcopy(dict(document))
+    if labels:
+        _say_labels(made, labels)
+    if templates:
+        reading = [stage for stage in made["stage"] if "templates" in Stage.shape_of(stage).model_fields]
+        if not reading:
+            found = f"so {spelt('templates')} has no effect"
+            raise UsageError(f"the recipe learns no labels of single texts, {found}.")
+        for stage in reading:
+            stage["templates"] = listed_names(templates, "templates")
+    return made
+
+
+def _say_labels(document: dict[str, Any], labels: LabelTexts) -> None:
+    """Put the texts of labels into the relations that have these labels."""
+    for label, said in labels.items():
+        texts = listed_names(said, f"the label texts of {label!r}")
+        having = [spec for spec in document.get("relation", {}).values() if label in spec.get("labels", ())]
+        if not having:
+            known = ", ".join(
+                name for spec in document.get("relation", {}).values() for name in spec.get("labels", ())
+            )
+            raise UsageError(
+                f"{label!r} is not a label of the table or recipe ({known or 'it has none'}). Write "
+                f"{spelt('labels', 'NAME = WORDS')} with a name that is in the column."
+            )
+        for spec in having:
+            spec["texts"] = {**spec.get("texts", {}), label: texts}
 
 
 def to_toml(document: Mapping[str, Any]) -> str:

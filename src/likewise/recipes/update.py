@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from likewise.encoders.manifest import DOCUMENT
 from likewise.encoders.resolve import resolve
 from likewise.errors import DataError, ModelError, UsageError
 from likewise.folders import stage_reports
-from likewise.kinds.base import Carried, StageData, runner_of
+from likewise.kinds.base import Carried, Job, StageData, runner_of
 from likewise.kinds.building import start_digests
 from likewise.kinds.context import RunContext
 from likewise.outputs import check_beside_inputs
@@ -40,7 +40,7 @@ from likewise.recipes.runfiles import (
     working_in,
 )
 from likewise.records import Record, Relation
-from likewise.schema.base import Addition
+from likewise.schema.base import Addition, Stage
 from likewise.schema.recipe import Recipe, parse_recipe
 from likewise.spelling import spelt, spelt_call
 from likewise.wording import counted
@@ -78,7 +78,7 @@ def update_model(
     *,
     mode: Mode,
     context: RunContext,
-    rehearse: float = 0.0,
+    rehearse: float | None = None,
     overrides: Mapping[str, Any] | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -116,21 +116,26 @@ def update_model(
         # Not learnt from now, but by later updates: rows that cannot be read are better known at once.
         read_stages(jobs_of(_whole(_alone(recipe, relation)), context))
     if mode == "hot":
-        own = _alone(recipe, relation)
         check_beside_inputs(target, sources_of(old))
         place = UpdatePlace(
             target, resume=resume, start=start_digests(Path(resolve(model))), precision=context.precision
         )
-        found = train_on(
-            answerer,
-            relation,
-            own,
-            old,
-            rehearse=rehearse,
-            fixed=tuple(changes),
-            context=context,
-            place=place,
-        )
+        if addition.new_labels is not None:
+            if rehearse is not None:
+                out = f"Leave {spelt('rehearse')} out."
+                raise UsageError(f"all old texts are trained on when a label is added. {out}")
+            found = train_on_all(answerer, recipe, context=context, place=place)
+        else:
+            found = train_on(
+                answerer,
+                relation,
+                _alone(recipe, relation),
+                old,
+                rehearse=rehearse or 0.0,
+                fixed=tuple(changes),
+                context=context,
+                place=place,
+            )
     report = _keep(answerer, recipe, found, place_of_model, mode=mode)
     if mode == "hot":
         remove_run(run_folder(target))
@@ -181,11 +186,34 @@ def _new_relation(
 ) -> Relation:
     """The relation to add, checked as far as possible before the model changes."""
     stage = old.stage[-1]
-    if any(known.name == addition.name for known in answerer.relations):
+    known = {relation.name: relation for relation in answerer.relations}
+    if addition.new_labels is not None:
+        return _with_new_labels(stage, known, addition, mode)
+    if addition.name in known:
         raise UsageError(f"the model already answers {addition.name!r}. Choose another {spelt('task')}.")
     relation = stage.new_relation(addition, str(model))
     stage.check_addition(addition, mode)
     return relation
+
+
+def _with_new_labels(stage: Stage, known: Mapping[str, Relation], addition: Addition, mode: str) -> Relation:
+    """A task of the model with the labels that are added to it."""
+    if addition.name not in known:
+        raise UsageError(
+            f"the model has no task {addition.name!r}, to which a label could be added. Choose one of "
+            f"{', '.join(known)}."
+        )
+    if mode == "zero" and addition.source is not None:
+        raise UsageError(
+            f"{spelt('mode', 'zero')} trains on no data, but {addition.source} is given. Leave it out, or "
+            f"use {spelt('mode', 'hot')}."
+        )
+    if mode != "zero" and addition.source is None:
+        raise UsageError(
+            f"{spelt('mode', mode)} trains on texts with the new label, but no file is given. Name one, or "
+            f"use {spelt('mode', 'zero')}."
+        )
+    return stage.widened(known[addition.name], addition)
 
 
 def _refuse_to_lose(answerer: Answerer, old: Recipe) -> None:
@@ -261,14 +289,36 @@ def train_on(
         f"training on {counted(len(fresh.rows.train), 'row')} of {relation.name} and "
         f"{len(again):,} rehearsed rows"
     )
-    score = runner.scorer(job, merged.dev)
-    before = score(model)
-    carried = Carried(stage.gives, lambda: model.encoder, lambda: model)
     recipe = own.model_copy(update={"stage": (stage,)})
     prints = [fresh.prints, known.prints, {"rehearsed": str(len(again))}]
-    with _nowhere() if place is None else place.open(recipe, prints) as (found, run):
-        report = runner.fit(job, replace(merged, prints=fresh.prints), carried, found)
+    opened = _nowhere() if place is None else place.open(recipe, prints)
+    found = _continued(answerer, job, replace(merged, prints=fresh.prints), opened)
     model.learning = ()
+    return found
+
+
+def train_on_all(answerer: Answerer, recipe: Recipe, *, context: RunContext, place: UpdatePlace) -> Continued:
+    """Continue training on all rows of a recipe: a new label is learnt beside the old ones."""
+    data = _read_known(recipe, context)
+    job = jobs_of(recipe, context)[-1]
+    context.tell(f"training on {counted(len(data.rows.train), 'row')} with old and new labels")
+    return _continued(answerer, job, data, place.open(recipe, [data.prints]))
+
+
+def _continued(
+    answerer: Answerer,
+    job: Job[Any],
+    data: StageData,
+    opened: AbstractContextManager[tuple[RunPlace, str]],
+) -> Continued:
+    """Train a loaded model further, and measure it on the dev rows before and after."""
+    model: Any = answerer.model
+    runner, dev = runner_of(job.stage), data.dev
+    score = runner.scorer(job, dev) if dev else lambda model: {}
+    before = score(model)
+    carried = Carried(job.stage.gives, lambda: model.encoder, lambda: model)
+    with opened as (found, run):
+        report = runner.fit(job, data, carried, found)
     return Continued(before, score(model), report, run)
 
 

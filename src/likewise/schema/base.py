@@ -55,6 +55,8 @@ class Addition:
     labels: Mapping[str, Sequence[str]] | None = None
     describe: str | None = None
     scale: str | None = None
+    # Labels that a task of the model gets, each with its label texts; the addition is then no new task.
+    new_labels: Mapping[str, Sequence[str]] | None = None
 
 
 class Stage(Part):
@@ -174,6 +176,13 @@ class Stage(Part):
         raise UsageError(
             f"{model} cannot learn {addition.name!r} later. Train a new model that learns the old relations "
             "and the new one together."
+        )
+
+    def widened(self, task: Relation, addition: Addition) -> Relation:
+        """A task of the model with the labels that are added to it."""
+        raise UsageError(
+            f"a model of kind {self.kind!r} cannot learn another label later. Train a new model on all "
+            "labels."
         )
 
     def adding(self, addition: Addition, relation: Relation) -> dict[str, Any]:

@@ -1,0 +1,353 @@
+"""Few labels: what eight examples of a label are worth, beside what costs nothing and beside SetFit.
+
+    python benchmarks/few_labels.py zero --data-dir corpora
+    python benchmarks/few_labels.py train --data-dir corpora --draws 1 2 3 4 5
+    python benchmarks/few_labels.py setfit --data-dir corpora --draws 1 2 3 4 5
+    python benchmarks/few_labels.py join RESULT…
+
+The tasks and their label texts are in few_labels_tasks.toml. A draw is eight texts of each label, or all
+where a label has fewer, without the texts that are in the test set. Test sets are whole.
+
+zero     label texts alone; the templates are chosen among candidates on dev texts of the other tasks
+train    `likewise train FILE --text text --label label` on each draw; logistic regression on the vectors of
+         the encoder before training; the calibration error after 100 further texts fitted the temperature
+setfit   the package setfit, which must be installed: 20 iterations of pairs, as in its paper, and its default
+         sampling for the tasks with few labels
+join     writes benchmarks/results/few-labels.json from the files of the other commands
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.data import find_corpus, open_table, text_key
+from likewise.data.corpora import load_corpus
+from likewise.versions import versions
+
+HERE = Path(__file__).resolve().parent
+TARGET = HERE / "results" / "few-labels.json"
+EACH, CALIBRATING, BINS = 8, 100, 15
+Rows = list[tuple[str, str]]
+# The texts of Reuters are long: what the encoder would not read is cut off here.
+MOST_CHARS = 2000
+# SetFit pairs every text with every other; with 46 labels and more that is 130,000 pairs.
+FEW_ENOUGH = 10
+# Candidates of templates; each set is averaged. The first has none.
+TEMPLATES: tuple[tuple[str, ...], ...] = (
+    ("{}",),
+    ("This text is about {}.",),
+    ("The topic is {}.",),
+    ("It is {}.",),
+    ("It was {}.",),
+    ("This is {}.",),
+    ("This text is {}.",),
+    ("a text about {}",),
+    ("Category: {}",),
+    ("The topic is {}.", "It is {}."),
+    ("The topic is {}.", "It is {}.", "This text is about {}."),
+)
+# Tasks that share texts or labels choose no template for each other.
+KIN = (("trec6", "trec50"), ("sst2",), ("reuters46",))
+
+
+def read_tasks(data_dir: Path) -> dict[str, dict[str, Any]]:
+    """The train and test rows of every task, and the texts of its labels."""
+    said = tomllib.loads((HERE / "few_labels_tasks.toml").read_text(encoding="utf-8"))
+    tasks = {}
+    for name, task in said.items():
+        if "file" in task:
+            parts = {
+                split: [
+                    (row.fields[task["text"][0]], ":".join(row.fields[one] for one in task["label"]))
+                    for row in open_table(str(data_dir / task["file"] / f"{split}.tsv.xz"))
+                ]
+                for split in ("train", "test")
+            }
+            texts = task["texts"]
+        else:
+            parts = {
+                split: [
+                    (record.texts[0][:MOST_CHARS], str(record.values[task["relation"]]))
+                    for record in load_corpus(corpus, split=part, data_dir=data_dir)
+                ]
+                for split, (corpus, part) in {
+                    "train": (task["corpus"], "train"),
+                    "test": tuple(task.get("test", f"{task['corpus']}/test").split("/")),
+                }.items()
+            }
+            [own] = [one for one in find_corpus(task["corpus"]).relations if one.name == task["relation"]]
+            texts = task.get("texts") or dict(zip(own.labels, map(list, own.label_texts), strict=True))
+        tasks[name] = {**parts, "texts": texts}
+    return tasks
+
+
+def free_rows(task: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """The training texts of each label that are not in the test set, by their key."""
+    taken = {text_key(text) for text, _ in task["test"]}
+    found: dict[str, dict[str, str]] = {}
+    for text, label in task["train"]:
+        if (key := text_key(text)) not in taken:
+            found.setdefault(label, {}).setdefault(key, text)
+    return found
+
+
+def draw(task: Mapping[str, Any], seed: int, each: int = EACH) -> Rows:
+    """Eight texts of each label."""
+    rng, rows = random.Random(seed), []
+    for label, texts in sorted(free_rows(task).items()):
+        known = list(texts.values())
+        rows += [(text, label) for text in rng.sample(known, min(each, len(known)))]
+    return rows
+
+
+def further(task: Mapping[str, Any], drawn: Rows, seed: int) -> Rows:
+    """A hundred more texts of the training set, as they come, for the temperature."""
+    used = {text_key(text) for text, _ in drawn}
+    left = [
+        (text, label)
+        for label, texts in sorted(free_rows(task).items())
+        for key, text in texts.items()
+        if key not in used
+    ]
+    return random.Random(1000 + seed).sample(left, CALIBRATING)
+
+
+def accuracy(said: Sequence[str], rows: Rows) -> float:
+    """The share of right labels in %."""
+    return 100 * float(np.mean([one == label for one, (_, label) in zip(said, rows, strict=True)]))
+
+
+def calibration_error(probabilities: Any, labels: Sequence[str], rows: Rows) -> float:
+    """The expected calibration error over 15 bins of equal width."""
+    sure = probabilities.max(axis=1)
+    right = np.array(
+        [labels[p] == label for p, (_, label) in zip(probabilities.argmax(axis=1), rows, strict=True)]
+    )
+    places = np.minimum((sure * BINS).astype(int), BINS - 1)
+    total = 0.0
+    for place in range(BINS):
+        mine = places == place
+        if mine.any():
+            total += mine.mean() * abs(right[mine].mean() - sure[mine].mean())
+    return float(total)
+
+
+def main() -> None:
+    """Run one of the commands."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("command", choices=("zero", "train", "setfit", "join"))
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--draws", nargs="+", type=int, default=[1, 2, 3, 4, 5])
+    parser.add_argument("--tasks", nargs="+", default=["trec6", "trec50", "reuters46", "sst2"])
+    parser.add_argument("--encoder", default="default")
+    parser.add_argument("--set", action="append", default=[], dest="overrides")
+    parser.add_argument("--dev", type=int, metavar="N", help="measure on N training rows instead of test")
+    parser.add_argument("--scores", type=Path, help="file for the scores of the last draw")
+    parser.add_argument("--output", type=Path)
+    args = parser.parse_args()
+    if args.command == "join":
+        join(args.files)
+        return
+    tasks = read_tasks(args.data_dir)
+    lines: list[dict[str, Any]] = []
+    if args.command == "zero":
+        lines = zero_shot(tasks, args)
+    else:
+        for name in args.tasks:
+            for seed in args.draws:
+                rows = draw(tasks[name], seed)
+                test = held(tasks[name], rows, args.dev) if args.dev else tasks[name]["test"]
+                one = train_once if args.command == "train" else setfit_once
+                for line in one(tasks[name], rows, test, seed, args):
+                    lines.append({"task": name, "draw": seed, "examples": len(rows), **line})
+                    print(json.dumps(lines[-1]), file=sys.stderr, flush=True)
+                    if args.output:
+                        args.output.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    if args.output:
+        args.output.write_text("".join(json.dumps(one) + "\n" for one in lines))
+
+
+def held(task: Mapping[str, Any], drawn: Rows, count: int) -> Rows:
+    """Training rows outside a draw, the same for every draw as far as they go: for choosing settings."""
+    used = {text_key(text) for text, _ in drawn}
+    left = [
+        (text, label)
+        for label, texts in sorted(free_rows(task).items())
+        for key, text in texts.items()
+        if key not in used
+    ]
+    random.Random(7).shuffle(left)
+    return left[:count]
+
+
+def zero_shot(tasks: Mapping[str, Mapping[str, Any]], args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Accuracy without training; the templates of a task are those that were best on the other tasks."""
+    from likewise.predict import load_classifier
+
+    model = load_classifier(args.encoder)
+    dev: dict[str, list[float]] = {}
+    for name, task in tasks.items():
+        rows = held(task, [], 1000)
+        texts = [text for text, _ in rows]
+        dev[name] = [
+            accuracy(model.classify(texts, labels=task["texts"], templates=list(t)).best, rows)
+            for t in TEMPLATES
+        ]
+    lines = []
+    for name, task in tasks.items():
+        kin = next(group for group in KIN if name in group)
+        others = [group for group in KIN if group != kin]
+        means = [
+            float(np.mean([np.mean([dev[one][place] for one in group]) for group in others]))
+            for place in range(len(TEMPLATES))
+        ]
+        chosen = int(np.argmax(means))
+        texts = [text for text, _ in task["test"]]
+        fitting = further(task, [], 1)
+        for setting, templates in (
+            ("no template", TEMPLATES[0]),
+            ("default templates", TEMPLATES[-1]),
+            ("chosen", TEMPLATES[chosen]),
+        ):
+            asked = {"labels": task["texts"], "templates": list(templates)}
+            found = model.classify(texts, **asked)
+            line = {
+                "task": name,
+                "method": f"zero-shot, {setting}",
+                "templates": list(templates),
+                "accuracy": accuracy(found.best, task["test"]),
+                "ece": calibration_error(found.probabilities, found.labels, task["test"]),
+                "dev": dict(zip(map(" / ".join, TEMPLATES), dev[name], strict=True)),
+            }
+            with model.saying(list(templates)):
+                relation = model.wanted(None, task["texts"])
+                model.calibrate(relation, *map(list, zip(*fitting, strict=True)))
+            after = model.classify(texts, **asked)
+            model.model.temperatures.clear()
+            line["ece fitted"] = calibration_error(after.probabilities, after.labels, task["test"])
+            lines.append(line)
+            print(json.dumps({k: v for k, v in line.items() if k != "dev"}), file=sys.stderr, flush=True)
+    return lines
+
+
+def train_once(
+    task: Mapping[str, Any], rows: Rows, test: Rows, seed: int, args: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """One training by `likewise train`, and logistic regression on the encoder's vectors."""
+    from sklearn.linear_model import LogisticRegression
+
+    import likewise
+    from likewise.data import TableWriter
+
+    texts = [text for text, _ in test]
+    encoder = likewise.load(args.encoder)
+    x, y = encoder.encode([text for text, _ in rows]), [label for _, label in rows]
+    regression = LogisticRegression(max_iter=1000).fit(x, y)
+    lines = [
+        {
+            "method": "logistic regression on the vectors",
+            "accuracy": accuracy(list(regression.predict(encoder.encode(texts))), test),
+        }
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "examples.csv"
+        with TableWriter(file, ["text", "label"]) as writer:
+            for text, label in rows:
+                writer.write_row({"text": text, "label": label})
+        started = time.monotonic()
+        model = likewise.train(
+            file,
+            text="text",
+            label="label",
+            labels=task["texts"],
+            encoder=None if args.encoder == "default" else args.encoder,
+            overrides=args.overrides,
+            seed=seed,
+        )
+        seconds = time.monotonic() - started
+    found = model.classify(texts)
+    line = {
+        "method": "likewise",
+        "accuracy": accuracy(found.best, test),
+        "seconds": round(seconds, 1),
+        "ece": calibration_error(found.probabilities, found.labels, test),
+    }
+    fitting = further(task, rows, seed)
+    line["temperature"] = model.calibrate(
+        model.relations[0], [text for text, _ in fitting], [label for _, label in fitting]
+    )
+    after = model.classify(texts)
+    line["ece fitted"] = calibration_error(after.probabilities, after.labels, test)
+    if args.scores:
+        [relation] = model.relations
+        names = list(relation.labels)
+        both = {"test": test, "fitting": fitting}
+        np.savez(
+            args.scores,
+            **{f"{part}_scores": model.scores(relation, [t for t, _ in rows]) for part, rows in both.items()},
+            **{f"{part}_gold": [names.index(label) for _, label in rows] for part, rows in both.items()},
+        )
+    return [*lines, line]
+
+
+def setfit_once(
+    task: Mapping[str, Any], rows: Rows, test: Rows, seed: int, args: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """SetFit on the same rows and encoder."""
+    from datasets import Dataset
+    from setfit import SetFitModel, Trainer, TrainingArguments, __version__
+
+    from likewise.encoders.resolve import resolve
+
+    names = sorted(task["texts"])
+    table = {"text": [text for text, _ in rows], "label": [names.index(label) for _, label in rows]}
+    lines = []
+    for iterations in (20, None) if len(names) <= FEW_ENOUGH else (20,):
+        with tempfile.TemporaryDirectory() as folder:
+            settings = TrainingArguments(
+                batch_size=16,
+                num_epochs=1,
+                num_iterations=iterations,
+                seed=seed,
+                report_to="none",
+                show_progress_bar=False,
+                save_strategy="no",
+                output_dir=folder,
+            )
+            model = SetFitModel.from_pretrained(str(resolve(args.encoder)))
+            started = time.monotonic()
+            Trainer(model=model, args=settings, train_dataset=Dataset.from_dict(table)).train()
+            seconds = time.monotonic() - started
+        said = [names[int(number)] for number in model.predict([text for text, _ in test])]
+        sampling = "20 iterations" if iterations else "default sampling"
+        lines.append(
+            {
+                "method": f"SetFit {__version__}, {sampling}",
+                "accuracy": accuracy(said, test),
+                "seconds": round(seconds, 1),
+            }
+        )
+    return lines
+
+
+def join(files: Sequence[Path]) -> None:
+    """One result file, with the mean of the draws of each task and method."""
+    runs = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    TARGET.write_text(json.dumps({"versions": versions(), "runs": runs}, indent=1, sort_keys=True) + "\n")
+    print(f"{TARGET}: {len(runs)} runs")
+
+
+if __name__ == "__main__":
+    main()
