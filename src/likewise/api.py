@@ -111,13 +111,8 @@ def evaluate(
     """
     from likewise.evaluation.suites import CROSSLINGUAL, Suite, get_suite
 
-    require_text(source, "source")
-    require_text(aggregation, "aggregation", optional=False)
-    require_text(metric, "metric")
+    _check_measuring(source, aggregation, metric, keep_predictions, quiet, progress)
     _check_places(model, device, precision, data_dir)
-    require_function(progress, "progress")
-    require_flag(keep_predictions, "keep_predictions")
-    require_flag(quiet, "quiet")
     _check_long(model, long)
     if data is not None:
         if suite is not None:
@@ -157,6 +152,18 @@ def evaluate(
     if result.cut is not None:
         logging.getLogger("likewise").warning("%s", result.cut)
     return result
+
+
+def _check_measuring(
+    source: object, aggregation: object, metric: object, keep: object, quiet: object, progress: object
+) -> None:
+    """Check the arguments that say how a model is measured."""
+    require_text(source, "source")
+    require_text(aggregation, "aggregation", optional=False)
+    require_text(metric, "metric")
+    require_function(progress, "progress")
+    require_flag(keep, "keep_predictions")
+    require_flag(quiet, "quiet")
 
 
 def _check_suite(suite: object) -> None:

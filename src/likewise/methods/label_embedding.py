@@ -323,7 +323,8 @@ def fit_calibration(scores: NDArray[np.float64], gold: NDArray[np.int64]) -> Cal
 
     `scores` is N×C, `gold` N. It minimises the cross-entropy of softmax(scores / temperature + offsets) plus
     λ Σ offsets² / N. Temperatures are from Guo et al. 2017, section 4.2. The offsets let labels be as
-    frequent as in the texts; λ was chosen by cross-validation within the texts for fitting (benchmarks/few_labels.py).
+    frequent as in the texts; λ was chosen by cross-validation within the texts for fitting
+    (benchmarks/few_labels.py).
     """
     from scipy.optimize import minimize
     from scipy.special import softmax
