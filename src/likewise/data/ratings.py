@@ -98,7 +98,7 @@ def columns_to_profile(
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         named = ", ".join(map(repr, twice))
-        raise UsageError(f"{source}: relation {named} is declared twice. Declare it once.")
+        raise UsageError(f"{source}: relation {named} is declared twice. Keep one of them.")
     absent = [
         missing_column(
             name, columns, source, f"name an existing column with {spelt('relations', 'NAME:lo..hi')}"
