@@ -330,7 +330,7 @@ def test_numbers_that_look_like_labels_are_pointed_out(tmp_path, values, hinted,
     source = {"source": "finetune", "data": str(file)} if finetune else {"source": str(file)}
     make_recipe(**source)
     found = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    expected = "If these are labels, declare them: --relation same:classes"
+    expected = 'If these are labels, declare them: relations=["same:classes"]'
     assert any(expected in line for line in found) is hinted
     caplog.clear()
     make_recipe(**source, relations=["same:classes"])

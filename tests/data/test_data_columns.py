@@ -39,7 +39,7 @@ def test_columns_error_lists_columns_a_near_name_and_the_remedy():
         find_text_columns(["First", "Second", "score"], "frist", source="pairs.csv")
     assert str(caught.value) == (
         "pairs.csv: there is no column 'frist' (did you mean 'First'?). "
-        "The columns are First, Second, score. Name an existing column with text_a="NAME"."
+        'The columns are First, Second, score. Name an existing column with text_a="NAME".'
     )
     with pytest.raises(
         DataError, match=r"The columns are x, y\. Name the text columns: text_a=.NAME., text_b=.NAME."
