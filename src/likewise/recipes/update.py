@@ -190,7 +190,8 @@ def _new_relation(
     if addition.new_labels is not None:
         return _with_new_labels(stage, known, addition, mode)
     if addition.name in known:
-        raise UsageError(f"the model already answers {addition.name!r}. Choose another {spelt('task', 'NAME')}.")
+        another = f"Choose another {spelt('task', 'NAME')}."
+        raise UsageError(f"the model already answers {addition.name!r}. {another}")
     relation = stage.new_relation(addition, str(model))
     stage.check_addition(addition, mode)
     return relation
