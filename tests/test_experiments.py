@@ -680,7 +680,7 @@ def test_a_worker_that_is_killed_is_told_in_a_sentence(lone, tmp_path, monkeypat
     from likewise.experiments import runner
 
     monkeypatch.setattr(runner, "run_cell", die)
-    with pytest.raises(EvaluationError, match="Run the same command again, with fewer --workers"):
+    with pytest.raises(EvaluationError, match="Run the same call again, with fewer workers"):
         likewise.experiment(lone, tmp_path / "out", device="cpu", workers=2)
     monkeypatch.undo()
     run(lone, tmp_path)

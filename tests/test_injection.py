@@ -527,7 +527,7 @@ def test_own_paraphrases_have_no_ratings(tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text("text_a,text_b,similarity\nthe dog runs,a dog is running,3\nthe cat,a cat,2\n")
     with pytest.raises(
-        DataError, match="it learns phrases and no relation, but --relation declares one"
+        DataError, match="it learns phrases and no relation, but relations declares one"
     ) as caught:
         likewise.train("paraphrase-injection", data=str(file), relations=["similarity:0..5"])
     # That was done: the remedy is to leave it out.

@@ -330,7 +330,7 @@ def test_numbers_that_look_like_labels_are_pointed_out(tmp_path, values, hinted,
     source = {"source": "finetune", "data": str(file)} if finetune else {"source": str(file)}
     make_recipe(**source)
     found = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    expected = "If these are labels, declare them: --relation same:classes"
+    expected = 'If these are labels, declare them: relations=["same:classes"]'
     assert any(expected in line for line in found) is hinted
     caplog.clear()
     make_recipe(**source, relations=["same:classes"])
@@ -507,7 +507,7 @@ def test_an_own_table_is_fine_tuned_by_the_shipped_recipe(tiny_encoder, tmp_path
 def test_an_own_table_of_several_ratings_is_asked_which(tiny_encoder, tmp_path):
     rows = "\n".join(f"a dog {n},the cat {n},{n % 5},{n % 3}" for n in range(20))
     (tmp_path / "mine.csv").write_text(f"text_a,text_b,near,far\n{rows}\n")
-    with pytest.raises(DataError, match="--relation near"):
+    with pytest.raises(DataError, match=r'relations=\["near'):
         likewise.train("finetune", data=str(tmp_path / "mine.csv"), encoder=str(tiny_encoder))
 
 

@@ -680,7 +680,7 @@ def weights_of(folder):
 def test_an_update_that_was_stopped_goes_on_bit_for_bit(trained, mode):
     hot_update(trained, "whole", mode=mode)
     stopped_update(trained, mode)
-    with pytest.raises(UsageError, match="Continue it with --resume"):
+    with pytest.raises(UsageError, match="Continue it with resume=True"):
         hot_update(trained, "torn", mode=mode)
     hot_update(trained, "torn", mode=mode, resume=True)
     assert weights_of(trained / "torn") == weights_of(trained / "whole")

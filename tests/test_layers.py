@@ -14,12 +14,13 @@ from tests.switching import classes_of_kinds, find_switches
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "likewise"
 # A module may import from its own layer's entry and from those below it, never from above.
 LAYERS = [
-    ["errors", "wording", "registry", "files", "arguments"],
+    ["errors", "wording", "spelling", "starting", "registry", "files", "arguments"],
     ["disk"],
     ["outputs"],
     ["documents", "versions"],
     ["records"],
     ["data"],
+    ["frames"],
     ["schema", "answering"],
     ["adapters", "pairing", "heads", "losses", "matchers", "schedules", "ranks", "encoders"],
     ["phrases"],
@@ -28,6 +29,7 @@ LAYERS = [
     ["store"],
     ["explain"],
     ["predict", "evaluation", "training"],
+    ["progress"],
     ["annotation"],
     ["kinds"],
     ["recipes"],

@@ -27,7 +27,7 @@ LIMIT, ROOM, STEP = 64, 62, 55
 PLAIN = (
     "man woman dog cat child band train river guitar piano book bread soup soccer park street house".split()
 )
-REMEDY = 'Use --long chunk (in Python: long="chunk") to read them whole.'
+REMEDY = 'Use long="chunk" to read them whole.'
 
 
 def words(count: int, seed: int = 0) -> str:
@@ -260,7 +260,7 @@ def test_joint_models_count_pairs_and_refuse_windows(tiny_encoder, tmp_path, her
     model = likewise.load(tmp_path / "model", device="cpu")
     model.score([row[:2] for row in rows])
     assert caplog.messages[-1] == "1 of 16 pairs is longer than 32 tokens; only its beginning was read."
-    with pytest.raises(UsageError, match=r"--long chunk pools the vectors.*reads its texts as one input"):
+    with pytest.raises(UsageError, match=r"long=.chunk. pools the vectors.*reads its texts as one input"):
         likewise.load(tmp_path / "model", device="cpu", long="chunk")
 
 

@@ -298,7 +298,7 @@ def test_a_recipe_may_leave_its_data_to_the_users_table(world):
 
 
 def test_a_table_with_one_text_column_is_told_how_to_name_two(world):
-    with pytest.raises(DataError, match=r"--text-a NAME --text-b NAME"):
+    with pytest.raises(DataError, match='text_a="NAME", text_b="NAME"'):
         make_recipe("similarity", data="moods.csv")
 
 

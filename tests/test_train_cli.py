@@ -201,7 +201,7 @@ def test_train_that_fails_after_a_checkpoint_is_kept(tiny_encoder, tiny_pairs, t
     }
     with pytest.raises(EvaluationError, match="became nan"):
         likewise.train(str(tiny_pairs), tmp_path / "m", emit=fail, **options)
-    with pytest.raises(UsageError, match=r"unfinished run\. Continue it with --resume"):
+    with pytest.raises(UsageError, match=r"unfinished run\. Continue it with resume=True"):
         likewise.train(str(tiny_pairs), tmp_path / "m", **options)
     likewise.train(str(tiny_pairs), tmp_path / "m", resume=True, **options)
     assert [file.name for file in tmp_path.iterdir()] == ["m"]
@@ -383,7 +383,7 @@ def test_train_resumes_no_run_whose_mark_is_damaged(tiny_pairs, tmp_path, rows):
     (tmp_path / RUN_MARK).write_text(mark.to_json())
     assert same_run(tmp_path, mark) == mark
     (tmp_path / RUN_MARK).write_text(json.dumps({**json.loads(mark.to_json()), "rows": rows}))
-    with pytest.raises(UsageError, match=r"is damaged\. Start over with --overwrite"):
+    with pytest.raises(UsageError, match=r"is damaged\. Start over with overwrite=True"):
         same_run(tmp_path, mark)
 
 

@@ -70,7 +70,10 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'likewise' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    from likewise.starting import importing
+
+    with importing():
+        return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

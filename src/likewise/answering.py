@@ -19,17 +19,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import EvaluationError, UnknownNameError, UsageError
+from likewise.frames import answer_frame
 from likewise.records import Relation
+from likewise.spelling import spelt
 from likewise.wording import counted, quoted
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from sentence_transformers import SentenceTransformer
 
 Numbers = NDArray[np.float64]
@@ -54,7 +57,7 @@ _MOST_COUNTED = 1_000_000
 def check_long(value: object) -> None:
     """Raise an error for anything but "cut" and "chunk"."""
     if value not in get_args(Long):
-        raise UsageError(f"--long {quoted(value)} is unknown. Choose cut or chunk.")
+        raise UsageError(f"{spelt('long')} {quoted(value)} is unknown. Choose cut or chunk.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class Answers:
                 raise EvaluationError(
                     f"{self.relation.name}: {count}, the first in row "
                     f"{int(np.argmax(wrong)) + 1:,}. The model's weights are damaged or too large. "
-                    "Try --precision fp32, or train the model again."
+                    f"Try {spelt('precision', 'fp32')}, or train the model again."
                 )
 
 
@@ -274,7 +277,8 @@ class Scores(Mapping[str, "Numbers | list[str]"]):
     their order. `intervals` holds an N×2 array for every relation that is answered with an interval.
     """
 
-    def __init__(self, answers: Sequence[Answers]) -> None:
+    def __init__(self, answers: Sequence[Answers], *, index: Any = None) -> None:
+        self._index = index
         self._answers = {one.relation.name: one for one in answers}
         self.relations = tuple(one.relation for one in answers)
         self.source = {one.relation.name: one.source for one in answers}
@@ -322,6 +326,27 @@ class Scores(Mapping[str, "Numbers | list[str]"]):
             for i in range(count)
         ]
 
+    def to_frame(self, pairs: Any = None) -> DataFrame:
+        """The answers as a pandas frame, one row per pair, with the index of the frame that was scored.
+
+        A relation NAME has a column NAME. Labels have columns `p(NAME=LABEL)`, and intervals `low(NAME)` and
+        `high(NAME)`. The `pairs` that were scored, or their frame, may be passed to have their columns first.
+        """
+        columns: dict[str, Any] = {}
+        for relation in self.relations:
+            name = relation.name
+            columns[name] = self[name]
+            for place, label in enumerate(relation.labels if name in self.probabilities else ()):
+                columns[chance_column(name, label)] = self.probabilities[name][:, place]
+            if name in self.intervals:
+                columns[f"low({name})"], columns[f"high({name})"] = self.intervals[name].T
+        return answer_frame(columns, index=self._index, rows=pairs)
+
+
+def chance_column(relation: str, label: str) -> str:
+    """The column that holds the probability of a relation's label."""
+    return f"p({relation}={label})"
+
 
 @dataclass(frozen=True, slots=True)
 class Classes:
@@ -333,6 +358,7 @@ class Classes:
     labels: tuple[str, ...]
     probabilities: Probabilities
     none_below: float | None = None
+    index: Any = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.probabilities)
@@ -351,6 +377,15 @@ class Classes:
         return [
             NONE_OF_THESE if p < self.none_below else label for p, label in zip(highest, best, strict=True)
         ]
+
+    def to_frame(self, texts: Any = None) -> DataFrame:
+        """The most probable `label` and the columns `p(LABEL)` as a pandas frame, one row per text.
+
+        The frame has the index of the frame or Series that was classified. The `texts`, or their frame, may
+        be passed to have their columns first.
+        """
+        chances = {f"p({label})": self.probabilities[:, place] for place, label in enumerate(self.labels)}
+        return answer_frame({"label": self.best, **chances}, index=self.index, rows=texts)
 
 
 def label_answers(relation: Relation, source: str, probabilities: Probabilities) -> Answers:

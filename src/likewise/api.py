@@ -5,16 +5,19 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from likewise import ranks
 from likewise.answering import CUT, Answering, Long, check_long
 from likewise.arguments import (
     listed_names,
     require_count,
     require_device,
     require_flag,
+    require_folder_name,
     require_function,
     require_mapping,
     require_number,
@@ -37,8 +40,9 @@ from likewise.recipes.update import Mode, UpdateReport, update_model
 from likewise.schema.base import Addition
 from likewise.schema.recipe import Recipe
 from likewise.schema.shipped import shipped_recipes
+from likewise.spelling import spelt
 from likewise.training.state import FitEvent
-from likewise.wording import has_half_character, quoted, sentence
+from likewise.wording import sentence
 
 if TYPE_CHECKING:
     from likewise.encoders.external import TextFunction
@@ -87,6 +91,7 @@ def evaluate(
     keep_predictions: bool = False,
     long: Long = CUT,
     log: bool = True,
+    quiet: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> SuiteResult | CrosslingualResult:
     """Measure a model on a suite or on rows of your own. The result carries its protocol.
@@ -102,15 +107,14 @@ def evaluate(
     that the model cannot answer, or that has no value, is left out with a note. The suite `crosslingual` is
     measured by `evaluate_crosslingual` and takes none of these options. With long="chunk", texts that are
     longer than the encoder's limit are read whole.
+
+    A progress bar is shown on standard error. `quiet` stops that. `progress` is a function of yours that is
+    told the number of texts instead.
     """
     from likewise.evaluation.suites import CROSSLINGUAL, Suite, get_suite
 
-    require_text(source, "source")
-    require_text(aggregation, "aggregation", optional=False)
-    require_text(metric, "metric")
+    _check_measuring(source, aggregation, metric, keep_predictions, quiet, progress)
     _check_places(model, device, precision, data_dir)
-    require_function(progress, "progress")
-    require_flag(keep_predictions, "keep_predictions")
     _check_long(model, long)
     if data is not None:
         if suite is not None:
@@ -120,9 +124,7 @@ def evaluate(
         raise UsageError("relations, text_a and text_b describe rows of your own. Pass the rows as data.")
     suite = "sts7" if suite is None else suite
     if not isinstance(suite, Suite):
-        if not isinstance(suite, str | os.PathLike):
-            raise UsageError(f"suite is a {type(suite).__name__}. Pass rows of your own as data=….")
-        require_path(suite, "suite")
+        _check_suite(suite)
     if suite == CROSSLINGUAL:
         return evaluate_crosslingual(
             model,
@@ -131,24 +133,57 @@ def evaluate(
             precision=precision,
             long=long,
             log=log,
+            quiet=quiet,
             progress=progress,
         )
     chosen = get_suite(suite) if isinstance(suite, str | Path) else suite
-    result = evaluate_suite(
-        _opened(model, chosen, device, precision, long),
-        chosen,
-        source=source,
-        aggregation=aggregation,
-        metric=metric,
-        data_dir=data_dir,
-        keep_predictions=keep_predictions,
-        log=log,
-        progress=progress,
-        tolerant=True,
-    )
+    with _counted_texts(model, quiet, progress) as counting:
+        loaded = _opened(model, chosen, device, precision, long)
+        result = evaluate_suite(
+            loaded,
+            chosen,
+            source=source,
+            aggregation=aggregation,
+            metric=metric,
+            data_dir=data_dir,
+            keep_predictions=keep_predictions,
+            log=log,
+            progress=counting,
+            tolerant=True,
+        )
     if result.cut is not None:
         logging.getLogger("likewise").warning("%s", result.cut)
     return result
+
+
+def _check_measuring(
+    source: object, aggregation: object, metric: object, keep: object, quiet: object, progress: object
+) -> None:
+    """Check the arguments that say how a model is measured."""
+    require_text(source, "source")
+    require_text(aggregation, "aggregation", optional=False)
+    require_text(metric, "metric")
+    require_function(progress, "progress")
+    require_flag(keep, "keep_predictions")
+    require_flag(quiet, "quiet")
+
+
+def _check_suite(suite: object) -> None:
+    """Refuse what cannot name a suite."""
+    if not isinstance(suite, str | os.PathLike):
+        raise UsageError(f"suite is a {type(suite).__name__}. Pass rows of your own as data=….")
+    require_path(suite, "suite")
+
+
+def _counted_texts(
+    model: str | os.PathLike[str] | Answering, quiet: bool, progress: Callable[[int], None] | None
+) -> AbstractContextManager[Callable[[int], None] | None]:
+    """The caller's function, or else a bar that counts the texts of a measurement."""
+    from likewise.progress import counted
+
+    name = model.about.get("name", "") if isinstance(model, Answering) else os.fspath(model)
+    label = " ".join(["evaluating", *filter(None, [Path(str(name)).name])])
+    return counted(progress, quiet=quiet, label=label, unit="texts")
 
 
 def own_suite(
@@ -213,13 +248,16 @@ def evaluate_crosslingual(
     long: Long = CUT,
     seed: int = 1,
     log: bool = True,
-    tell: Callable[[str], None] = lambda line: None,
+    quiet: bool = False,
+    tell: Callable[[str], None] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> CrosslingualResult:
     """Measure how well meaning survives a change of language: translated pairs, retrieval, probes and spread.
 
     A model on a frozen encoder is compared with that encoder. `languages` are the languages of the retrieval
-    test; None takes all languages in the data folder. `long` is that of `load`.
+    test; None takes all languages in the data folder. `quiet` and `progress` are those of `evaluate`, and
+    `tell` takes a line for each part that is done. `long` is that of
+    `load`.
     """
     from likewise.evaluation.crosslingual import run_crosslingual
 
@@ -227,21 +265,24 @@ def evaluate_crosslingual(
     require_seed(seed)
     languages = None if languages is None else listed_names(languages, "languages")
     _check_long(model, long)
-    answering: Answering
-    answering = (
-        model if isinstance(model, Answering) else load(model, device=device, precision=precision, long=long)
-    )
-    embedding = answering.embedding()
-    with answering.cut_texts.telling(logging.getLogger("likewise").warning):
-        result = run_crosslingual(
-            lambda texts: embedding.views(texts, progress=progress),
-            data_dir=None if data_dir is None else Path(data_dir),
-            retrieval_languages=languages,
-            trained_pairs=embedding.languages.rated_pairs,
-            seen_languages=embedding.languages.seen,
-            seed=seed,
-            progress=tell,
+    with _counted_texts(model, quiet, progress) as counting:
+        answering: Answering
+        answering = (
+            model
+            if isinstance(model, Answering)
+            else load(model, device=device, precision=precision, long=long)
         )
+        embedding = answering.embedding()
+        with answering.cut_texts.telling(logging.getLogger("likewise").warning):
+            result = run_crosslingual(
+                lambda texts: embedding.views(texts, progress=counting),
+                data_dir=None if data_dir is None else Path(data_dir),
+                retrieval_languages=languages,
+                trained_pairs=embedding.languages.rated_pairs,
+                seen_languages=embedding.languages.seen,
+                seed=seed,
+                progress=tell or (lambda line: None),
+            )
     if log:
         _log(answering, result)
     return result
@@ -279,8 +320,9 @@ def train(
     trackers: Sequence[str] = (),
     resume: bool = False,
     overwrite: bool = False,
-    tell: Callable[[str], None] = lambda line: None,
-    emit: Callable[[FitEvent], None] = lambda event: None,
+    quiet: bool = False,
+    tell: Callable[[str], None] | None = None,
+    emit: Callable[[FitEvent], None] | None = None,
 ) -> Answerer:
     """Train by a recipe (a file or a shipped name) or on a table (file, frame, dataset or list) of rated
     pairs or of labelled texts.
@@ -292,32 +334,47 @@ def train(
     "This text is about {}.". `overrides` are recipe paths: {"stage.0.learning_rate": 3e-5}. `encoder`
     replaces the recipe's encoder: it is a name or, for stages over a frozen encoder, any function texts →
     N×d.
+
+    The plan, a progress bar and the dev scores are shown on standard error, as in the terminal. `quiet` stops
+    that. `tell` (lines) and `emit` (events) are functions of yours that take the reports instead.
     """
-    _check_output(output)
-    for name, flag in (("resume", resume), ("overwrite", overwrite)):
+    require_folder_name(output, "output", optional=True)
+    for name, flag in (("resume", resume), ("overwrite", overwrite), ("quiet", quiet)):
         require_flag(flag, name)
-    training = prepare_training(
-        source,
-        encoder=encoder,
-        data=data,
-        relations=relations,
-        text_a=text_a,
-        text_b=text_b,
-        text=text,
-        label=label,
-        labels=labels,
-        templates=templates,
-        overrides=overrides,
-        seed=seed,
-        device=device,
-        precision=precision,
-        data_dir=data_dir,
-        trackers=trackers,
-        tell=tell,
-        emit=emit,
-    )
-    target = None if output is None else Path(output)
-    return training.run(target, resume=resume, overwrite=overwrite).predictor
+    with _reports(quiet, tell, emit) as (telling, emitting):
+        training = prepare_training(
+            source,
+            encoder=encoder,
+            data=data,
+            relations=relations,
+            text_a=text_a,
+            text_b=text_b,
+            text=text,
+            label=label,
+            labels=labels,
+            templates=templates,
+            overrides=overrides,
+            seed=seed,
+            device=device,
+            precision=precision,
+            data_dir=data_dir,
+            trackers=trackers,
+            tell=telling,
+            emit=emitting,
+        )
+        target = None if output is None else Path(output)
+        return training.run(target, resume=resume, overwrite=overwrite).predictor
+
+
+def _reports(
+    quiet: bool, tell: Callable[[str], None] | None, emit: Callable[[FitEvent], None] | None
+) -> AbstractContextManager[tuple[Callable[[str], None], Callable[[FitEvent], None]]]:
+    """Where a training reports: to the caller's functions, nowhere, or to the view of the terminal."""
+    from likewise.progress import viewed
+
+    for name, function in (("tell", tell), ("emit", emit)):
+        require_function(function, name)
+    return viewed(tell, emit, quiet=quiet, shown=ranks.is_first())
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +390,7 @@ class Training:
 
     def run(self, output: Path | None, *, resume: bool = False, overwrite: bool = False) -> RunReport:
         """Train, and write the model to a folder, or keep it in memory if `output` is None."""
-        _check_output(output)
+        require_folder_name(output, "output", optional=True)
         with remembering_inputs():
             return run_recipe(self.recipe, output, context=self.context, resume=resume, overwrite=overwrite)
 
@@ -433,15 +490,16 @@ def make_recipe(
             document = with_own_table(document, where, own(data), changes=changes, tell=tell)
         elif declared or text_a or text_b or text or label:
             raise UsageError(
-                "--relation, --label and the options that name text columns describe your own table (--data "
-                "FILE). For a recipe's data, set them in its data entries."
+                f"{spelt('relations')}, {spelt('label')} and the options that name text columns describe "
+                f"your own table ({spelt('data', 'FILE')}). For a recipe's data, set them in its data "
+                "entries."
             )
         document = with_label_texts(document, labels, templates)
         return recipe_from(document, where, overrides=changes, encoder=encoder), tables
     if data is not None:
         raise UsageError(
-            "--data replaces the training data of a recipe, but the first argument is a table "
-            "already. Leave --data out."
+            f"{spelt('data')} replaces the training data of a recipe, but the first argument is a table "
+            f"already. Leave {spelt('data')} out."
         )
     table = own(os.fspath(source) if isinstance(source, str | os.PathLike) else source)
     document = with_label_texts(recipe_for_table(table), labels, templates)
@@ -456,8 +514,9 @@ def _single_texts(text: object, label: object, labels: object, templates: object
     listed_names(templates, "templates")
     if pairs and (text or columns):
         raise UsageError(
-            "--text and --label describe a table of single texts, --text-a and --text-b one of pairs. Leave "
-            "out one or the other. The labels of pairs are declared with --relation NAME:classes."
+            f"{spelt('text')} and {spelt('label')} describe a table of single texts, {spelt('text_a')} and "
+            f"{spelt('text_b')} one of pairs. Leave out one or the other. The labels of pairs are declared "
+            f"with {spelt('relations', 'NAME:classes')}."
         )
     return bool(text or columns)
 
@@ -496,7 +555,7 @@ def calibrate(
     `output`; the old one stays.
     """
     _check_places(model, device, precision, data_dir)
-    _check_output(output)
+    require_folder_name(output, "output")
     for name, value in (("task", task), ("text", text), ("label", label)):
         require_text(value, name)
     require_mapping(labels, "labels")
@@ -525,13 +584,6 @@ def calibrate(
             overwrite=overwrite,
             tell=tell,
         )
-
-
-def _check_output(output: object) -> None:
-    """Refuse a folder that weights cannot be written to: safetensors takes only names in UTF-8."""
-    require_path(output, "output", optional=True)
-    if output is not None and has_half_character(str(output)):
-        raise UsageError(f"output {quoted(str(output))} is not UTF-8. Choose a folder name in UTF-8.")
 
 
 def _check_places(model: object, device: object, precision: object, data_dir: object) -> None:
@@ -590,8 +642,9 @@ def update(
     data_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    tell: Callable[[str], None] = lambda line: None,
-    emit: Callable[[FitEvent], None] = lambda event: None,
+    quiet: bool = False,
+    tell: Callable[[str], None] | None = None,
+    emit: Callable[[FitEvent], None] | None = None,
 ) -> UpdateReport:
     """Add a task or labels to a model with label texts, or a relation to a model whose head reads
     descriptions.
@@ -606,12 +659,11 @@ def update(
     `mode` is zero (no training), hot (train on the data and a share `rehearse` of the old rows) or cold
     (train on everything from the beginning). It is hot by default, and zero for labels without data.
     `overrides` are keys of the last stage: {"epochs": 3, "freeze": ["encoder"]}. `resume` continues an
-    interrupted update.
+    interrupted update. `quiet`, `tell` and `emit` are those of `train`.
     """
     _check_places(model, device, precision, data_dir)
-    for name, place in (("model", model), ("output", output)):
-        require_path(place, name)
-    _check_output(output)
+    require_path(model, "model")
+    require_folder_name(output, "output")
     require_path(data, "data", optional=True)
     require_text(task, "task", optional=False)
     require_text(mode, "mode")
@@ -629,17 +681,17 @@ def update(
         added = {
             label: listed_names(words, f"the label texts of {label!r}") for label, words in add_labels.items()
         }
-    for flag, given in (("overwrite", overwrite), ("resume", resume)):
+    for flag, given in (("overwrite", overwrite), ("resume", resume), ("quiet", quiet)):
         require_flag(given, flag)
-    context = RunContext(
-        data_dir=None if data_dir is None else Path(data_dir),
-        device=device,
-        precision=precision,
-        tell=tell,
-        emit=emit,
-    )
     source = None if data is None else os.fspath(data)
-    with remembering_inputs():
+    with _reports(quiet, tell, emit) as (telling, emitting), remembering_inputs():
+        context = RunContext(
+            data_dir=None if data_dir is None else Path(data_dir),
+            device=device,
+            precision=precision,
+            tell=telling,
+            emit=emitting,
+        )
         return update_model(
             os.fspath(model),
             Addition(task, source, text, text_a, text_b, column, labels, describe, scale, added),

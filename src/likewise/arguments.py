@@ -33,6 +33,13 @@ def require_path(value: object, what: str, *, optional: bool = False) -> None:
         raise _wrong(value, what, "the name of a file or folder, as text or Path")
 
 
+def require_folder_name(value: object, what: str, *, optional: bool = False) -> None:
+    """Refuse a folder that weights cannot be written to: safetensors takes only names in UTF-8."""
+    require_path(value, what, optional=optional)
+    if value is not None and has_half_character(str(value)):
+        raise UsageError(f"{what} {quoted(str(value))} is not UTF-8. Choose a folder name in UTF-8.")
+
+
 def whole_number(variable: str, *, least: int) -> int:
     """The whole number in an environment variable. A UsageError names the variable if it holds none."""
     said = os.environ.get(variable)

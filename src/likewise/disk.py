@@ -36,6 +36,7 @@ from typing import BinaryIO
 
 from likewise.errors import DataError, Problem, UsageError
 from likewise.files import find_input
+from likewise.spelling import spelt
 
 _log = logging.getLogger("likewise")
 _PLACE = re.compile(r"\.likewise-[0-9a-f]{16}")
@@ -129,7 +130,9 @@ def _name(whole: Path, target: Path, *, replace: bool) -> None:
         # Some file systems have no hard links: there the name is looked at just before it is taken.
         if os.path.lexists(target):
             found = f"{target} appeared while it was being written"
-            raise UsageError(f"{found}. Choose another name, or replace it with --overwrite.") from None
+            raise UsageError(
+                f"{found}. Choose another name, or replace it with {spelt('overwrite')}."
+            ) from None
         whole.replace(target)
 
 
@@ -185,7 +188,9 @@ def folder_aside(path: str | Path, *, replace: MayGo | None = None) -> Iterator[
                 _exchange(whole, target, place)
                 _give_back_unless(replace, whole, target, place)
             elif target.exists():
-                raise UsageError(f"{path} appeared while it was being written. Choose another --output.")
+                raise UsageError(
+                    f"{path} appeared while it was being written. Choose another {spelt('output')}."
+                )
             else:
                 whole.rename(target)
             sync_folder(target.parent)
@@ -488,7 +493,7 @@ def _give_back_unless(may_go: MayGo, whole: Path, target: Path, place: Path) -> 
         raise
     (place / _KEEP).unlink()
     found = f"other files were added to {target} in the meantime, so it was not replaced"
-    raise UsageError(f"{found}. Move them away, or choose another --output.")
+    raise UsageError(f"{found}. Move them away, or choose another {spelt('output')}.")
 
 
 def _put_back(place: Path) -> None:

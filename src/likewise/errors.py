@@ -7,6 +7,7 @@
     │   └── EstimatorInputError   an estimator cannot use its X or y; also a ValueError
     ├── RecipeError               a recipe or an override is wrong (exit 2)
     ├── ModelError                a model folder is absent, damaged or of another kind (exit 1)
+    ├── HubError                  the hub did not take a model (exit 1)
     ├── EvaluationError           the requested number is not defined (exit 1)
     ├── LeakageError              training and evaluation data overlap above the limit (exit 1)
     ├── UsageError                the call itself is wrong (exit 2)
@@ -81,6 +82,13 @@ class RecipeError(ProblemsError):
 
 class ModelError(LikewiseError):
     """A model folder is absent, damaged or of another kind. The message is one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(in_one_line(message))
+
+
+class HubError(LikewiseError):
+    """The hub did not take a model. The message is one line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(in_one_line(message))

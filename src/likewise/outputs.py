@@ -17,6 +17,7 @@ from typing import Any
 
 from likewise.errors import UsageError
 from likewise.files import STANDARD_INPUT, file_sha256, is_file_on
+from likewise.spelling import spelt
 
 RUN_MARK = "likewise-run.json"
 # All that a run folder may hold: the mark, the lock, and in a folder for each stage weights and JSON.
@@ -46,9 +47,10 @@ _SHOWN = 3
 
 
 def check_output_file(
-    output: Path, *, inputs: Iterable[object] = (), overwrite: bool = False, option: str = "--output"
+    output: Path, *, inputs: Iterable[object] = (), overwrite: bool = False, option: str | None = None
 ) -> None:
     """Refuse an output file that is an input, or that exists already and may not be replaced."""
+    option = option or spelt("output")
     _refuse_impossible(output, option)
     for path in _paths(inputs):
         if is_same(output, path):
@@ -61,21 +63,24 @@ def check_output_file(
         raise UsageError(f"{option} {output} is a folder. Name a file in it.")
     if os.path.isfile(output) and not overwrite:
         raise UsageError(
-            f"{option} {output} exists already. Choose another name, or replace it with --overwrite."
+            f"{option} {output} exists already. Choose another name, or replace it with {spelt('overwrite')}."
         )
 
 
 def check_model_folder(output: Path, *, inputs: Iterable[object] = (), overwrite: bool = False) -> None:
     """Refuse a model folder that would replace an input, or anything but a model of ours."""
-    _refuse_impossible(output, "--output")
+    _refuse_impossible(output, spelt("output"))
     check_beside_inputs(output, inputs)
     if not _there(output) or is_empty_folder(output):
         return
     if not os.path.isdir(output):
-        raise UsageError(f"--output {output} is a file, but a model is a folder. Choose another name.")
+        raise UsageError(
+            f"{spelt('output')} {output} is a file, but a model is a folder. Choose another name."
+        )
     _refuse_foreign(output, _foreign_in_model(output), "a model that Likewise wrote")
     if not overwrite:
-        raise UsageError(f"{output} exists already. Choose another --output, or replace it with --overwrite.")
+        remedy = f"Choose another {spelt('output')}, or replace it with {spelt('overwrite')}"
+        raise UsageError(f"{output} exists already. {remedy}.")
 
 
 def check_run_folder(work: Path) -> None:
@@ -127,13 +132,16 @@ def check_beside_inputs(output: Path, inputs: Iterable[object]) -> None:
         there = _real(path)
         if there == here:
             raise UsageError(
-                f"--output {output} is an input of this command. Choose another name for the output."
+                f"{spelt('output')} {output} is an input of this command. Choose another name for the output."
             )
         if here in there.parents:
-            raise UsageError(f"--output {output} holds {path}, which is an input. Choose a folder beside it.")
+            raise UsageError(
+                f"{spelt('output')} {output} holds {path}, which is an input. Choose a folder beside it."
+            )
         if os.path.isdir(there) and there in here.parents:
             raise UsageError(
-                f"--output {output} lies inside {path}, which is an input. Choose a folder beside it."
+                f"{spelt('output')} {output} lies inside {path}, which is an input. Choose a folder "
+                "beside it."
             )
 
 
@@ -142,7 +150,9 @@ def check_outside_inputs(output: Path, inputs: Iterable[object]) -> None:
     here = _real(output)
     for path in _paths(inputs):
         if os.path.isdir(path) and (_real(path) == here or _real(path) in here.parents):
-            raise UsageError(f"--output {output} lies in {path}, which is an input. Choose another folder.")
+            raise UsageError(
+                f"{spelt('output')} {output} lies in {path}, which is an input. Choose another folder."
+            )
 
 
 def _refuse_impossible(output: Path, option: str) -> None:
@@ -155,7 +165,7 @@ def _refuse_impossible(output: Path, option: str) -> None:
 def _refuse_foreign(folder: Path, foreign: list[str] | None, what: str) -> None:
     if foreign is None:
         raise UsageError(
-            f"{folder} is not {what}, so it was not replaced. Choose another --output, or remove "
+            f"{folder} is not {what}, so it was not replaced. Choose another {spelt('output')}, or remove "
             "the folder yourself."
         )
     if foreign:
@@ -163,7 +173,7 @@ def _refuse_foreign(folder: Path, foreign: list[str] | None, what: str) -> None:
         raise UsageError(
             f"{folder} also holds files that Likewise did not write "
             f"({', '.join(foreign[:_SHOWN])}{more}), so it was not replaced. Move them away, or "
-            "choose another --output."
+            f"choose another {spelt('output')}."
         )
 
 

@@ -219,7 +219,7 @@ def test_catalogue_verify_reports_an_absent_a_broken_and_a_foreign_file(tiny):
 
 def test_catalogue_absent_corpus_says_how_to_get_it(tmp_path, alone):
     with pytest.raises(
-        DataError, match=r"sick/test: sick/test\.tsv\.xz was not found \(searched in: .*--data-dir DIR or"
+        DataError, match=r"sick/test: sick/test\.tsv\.xz was not found \(searched in: .*data_dir=.DIR. or"
     ):
         load_corpus("sick", "test", data_dir=tmp_path)
     with pytest.raises(DataError, match="no folder was named"):
@@ -250,7 +250,7 @@ def test_catalogue_hub_out_of_reach_says_both_ways(tmp_path, alone, monkeypatch)
         raise ConnectionError("no route")
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    with pytest.raises(DataError, match=r"(?s)--data-dir DIR or LIKEWISE_DATA\.\nnyu-mll/glue: .*no route"):
+    with pytest.raises(DataError, match=r"(?s)data_dir=.DIR. or LIKEWISE_DATA\.\nnyu-mll/glue: .*no route"):
         load_corpus("mrpc", "dev")
 
 

@@ -39,13 +39,13 @@ def test_columns_error_lists_columns_a_near_name_and_the_remedy():
         find_text_columns(["First", "Second", "score"], "frist", source="pairs.csv")
     assert str(caught.value) == (
         "pairs.csv: there is no column 'frist' (did you mean 'First'?). "
-        "The columns are First, Second, score. Name an existing column with --text-a NAME."
+        'The columns are First, Second, score. Name an existing column with text_a="NAME".'
     )
     with pytest.raises(
-        DataError, match=r"The columns are x, y\. Name the text columns: --text-a NAME --text-b NAME"
+        DataError, match=r"The columns are x, y\. Name the text columns: text_a=.NAME., text_b=.NAME."
     ):
         find_text_columns(["x", "y"])
-    with pytest.raises(DataError, match=r"Name the text columns: --text-a NAME --text-b NAME"):
+    with pytest.raises(DataError, match=r"Name the text columns: text_a=.NAME., text_b=.NAME."):
         find_text_columns(["text_a", "text_b", "other"], "other")
     with pytest.raises(DataError, match=r"both texts come from column 'a'"):
         find_text_columns(["a", "b"], "a", "a")
@@ -55,7 +55,7 @@ def test_columns_one_text():
     assert find_text_column(["label", "Sentence"]) == "Sentence"
     assert find_text_column(["anything"]) == "anything"
     assert find_text_column(["x", "y"], "y") == "y"
-    with pytest.raises(DataError, match="Name the text column: --text-a NAME"):
+    with pytest.raises(DataError, match=r"Name the text column: text_a=.NAME."):
         find_text_column(["x", "y"])
     with pytest.raises(DataError, match="no column 'z'"):
         find_text_column(["x", "y"], "z")
@@ -175,7 +175,7 @@ def test_ratings_declared_errors():
     rows = rated("grade", ["low", "low"])
     with pytest.raises(
         DataError,
-        match=r"rows: there is no column 'grad' \(did you mean 'grade'\?\).*--relation NAME:lo\.\.hi",
+        match=r"rows: there is no column 'grad' \(did you mean 'grade'\?\).*relations=\[.NAME:lo\.\.hi.\]",
     ):
         relations_of(rows, ["grad:0..5"])
     with pytest.raises(

@@ -205,7 +205,8 @@ def test_reading_standard_input_needs_declared_relations(monkeypatch):
     content = b"text_a,text_b,similarity\nx,y,1\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     with pytest.raises(
-        UsageError, match=r"stdin can be read only once\. Declare the relations .*--relation NAME:lo\.\.hi"
+        UsageError,
+        match=r"stdin can be read only once\. Declare the relations .*relations=\[.NAME:lo\.\.hi.\]",
     ):
         read("-")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))

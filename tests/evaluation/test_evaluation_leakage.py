@@ -163,7 +163,7 @@ def test_leakage_report_says_what_texts_are_shared() -> None:
 def test_leakage_limit_raises_with_a_remedy() -> None:
     report = audit(TRAIN, EVALUATION)
     require_below(report, 0.7)
-    with pytest.raises(LeakageError, match=r"boats: 2 of 3 pairs \(66.7%\).*at most 10.0% .*--output FILE"):
+    with pytest.raises(LeakageError, match=r"boats: 2 of 3 pairs \(66.7%\).*at most 10.0% .*filter_overlap"):
         require_below(report, 0.1)
     require_below(audit(TRAIN[2:], EVALUATION), 0)
     with pytest.raises(UsageError, match="between 0 and 1"):

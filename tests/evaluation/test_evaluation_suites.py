@@ -476,7 +476,7 @@ def test_suite_leaves_out_what_cannot_be_compared_and_says_why():
     assert found.notes[0].startswith("a is left out: accuracy compares labels")
     assert "it asks for 'topic', but the model answers similarity" in found.notes[1]
     scale = Task("d", "stsb", relation=Relation("similarity"), metric="mae")
-    with pytest.raises(UsageError, match=r"which a cosine does not have\. Use --source answer"):
+    with pytest.raises(UsageError, match=r"which a cosine does not have\. Use source=.answer."):
         assign(Suite("mine", (scale,)), Model(["similarity"]), "cosine")
     unnamed = Task("e", "stsb", relation=Relation("similarity"))
     with pytest.raises(UsageError, match="which a cosine does not have"):

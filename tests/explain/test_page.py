@@ -108,3 +108,39 @@ def test_page_has_a_note_above_its_pairs_if_there_is_one(model):
 def test_page_of_many_pairs_and_of_none(model):
     assert explanation_page(model.explain([("a man", "a dog")] * 3, phrases="rules")).count("<article") == 3
     assert read(explanation_page([]))
+
+
+def test_fragment_for_a_notebook_is_the_pair_of_the_page_and_changes_nothing_else(model):
+    found = model.explain("The old man plays.", "A man plays guitar.", phrases="rules")
+    shown = found._repr_html_()
+    reader = read(shown)
+    assert reader.tags[0] == ("div", {"class": "likewise explained"})
+    assert not {"script", "link", "img", "iframe", "html", "body"} & {tag for tag, _ in reader.tags}
+    assert not re.search(r"https?:|url\(|@import|src=", shown)
+    article = re.compile(r"<article.*</article>", re.DOTALL)
+    assert article.search(shown)[0] == article.search(explanation_page([found]))[0]
+    style = re.search(r"<style>(.*)</style>", shown, re.DOTALL)[1]
+    rules = [one for one in re.findall(r"([^{}]+)\{", style) if not one.strip().startswith("@media")]
+    assert len(rules) > 40
+    for rule in rules:
+        for selector in re.split(r", (?![^(]*\))", rule.rpartition("}")[2].strip()):
+            assert ".likewise.explained" in selector, selector
+
+
+def test_fragment_is_light_or_dark_as_the_notebook_or_the_system_is(model):
+    shown = model.explain("A man plays.", "A man sings.", phrases="rules")._repr_html_()
+    assert "prefers-color-scheme: dark" in shown
+    for theme in (
+        'body[data-jp-theme-light="false"]',
+        "body.vscode-dark",
+        'body[data-jp-theme-light="true"]',
+    ):
+        assert f"{theme} .likewise.explained" in shown
+
+
+def test_fragment_escapes_texts(model):
+    nasty = "<script>alert(1)</script></style><style>*{}</style> & \"man\" 'dog'"
+    shown = model.explain(nasty, "a man <img src=x onerror=alert(1)>", phrases="rules")._repr_html_()
+    assert shown.count("<style>") == 1
+    assert not {"script", "img"} & {tag for tag, _ in read(shown).tags}
+    assert "&lt;" in shown

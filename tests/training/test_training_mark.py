@@ -121,7 +121,7 @@ def test_run_that_replaces_a_model_says_how_it_goes_on(begun, tmp_path):
 
     with pytest.raises(StoppedError):
         begun(resume=False, overwrite=True, emit=stop)
-    with pytest.raises(UsageError, match="--resume --overwrite"):
+    with pytest.raises(UsageError, match="resume=True, overwrite=True"):
         begun()
     begun(overwrite=True)
 

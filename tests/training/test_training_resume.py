@@ -141,7 +141,7 @@ def test_unfinished_run_is_not_overwritten_by_accident(launch, tmp_path, tiny_pa
     from likewise.api import train
 
     assert launch(tmp_path, PLAIN, die_in_step=6) == -signal.SIGKILL
-    with pytest.raises(UsageError, match=r"unfinished run\. Continue it with --resume"):
+    with pytest.raises(UsageError, match=r"unfinished run\. Continue it with resume=True"):
         train(str(tiny_pairs), tmp_path / "model", encoder=str(tiny_encoder), device="cpu")
     with pytest.raises(UsageError, match="another recipe"):
         train(str(tiny_pairs), tmp_path / "model", encoder=str(tiny_encoder), device="cpu", resume=True)

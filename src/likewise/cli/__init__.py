@@ -31,6 +31,7 @@ from likewise.cli import (
 from likewise.cli.console import err, flush_output, prepare_streams, printable, silence_output
 from likewise.errors import Interrupted, LikewiseError
 from likewise.files import os_message, remembering_inputs
+from likewise.spelling import speaking_flags
 from likewise.wording import clipped
 
 
@@ -38,6 +39,10 @@ class _Verbs(TyperGroup):
     """The group of verbs. It reports an interrupt itself, because typer would end the program without a
     message.
     """
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        with speaking_flags():
+            return super().main(*args, **options)
 
     def make_context(self, *args: Any, **options: Any) -> Any:
         with _printable_errors():
@@ -67,7 +72,6 @@ app = typer.Typer(
     cls=_Verbs,
     help="Train small text encoders to judge how two texts relate, and measure how good their answers are.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )

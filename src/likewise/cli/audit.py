@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from likewise.cli import options
+from likewise.cli.completion import corpora, offering, suites
 from likewise.cli.console import out
 from likewise.errors import DataError
 from likewise.outputs import check_output_file
@@ -43,7 +44,11 @@ class AuditCommand(TyperCommand):
 def audit(
     train: Annotated[
         list[str],
-        typer.Argument(metavar="TRAIN", help="Training data: files, or named corpora such as stsb/train."),
+        typer.Argument(
+            metavar="TRAIN",
+            help="Training data: files, or named corpora such as stsb/train.",
+            autocompletion=offering(corpora),
+        ),
     ],
     against: Annotated[
         list[str],
@@ -51,6 +56,7 @@ def audit(
             "--against",
             metavar="TEST",
             help="Evaluation data: files, named corpora such as sts14/test, or a suite such as sts7.",
+            autocompletion=offering(corpora, suites),
         ),
     ],
     output: Annotated[

@@ -158,7 +158,7 @@ def _classify_file(
     from likewise.data.columns import find_text_column
 
     table = open_table(name)
-    place = find_text_column(table.columns, column, source=table.name, option="--text")
+    place = find_text_column(table.columns, column, source=table.name, option="text")
     note(f"{table.name}: reading texts from column {place!r}")
     opened = first_rows(table)
     classifier = _load(*loading)

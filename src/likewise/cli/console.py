@@ -14,53 +14,44 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rich.console import Console
 from rich.highlighter import JSONHighlighter
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
+
+from likewise.progress import (
+    OBEYED,
+    PrintableConsole,
+    TrainingView,
+    counting,
+    err,
+    note,
+    printable,
+    progress_bar,
 )
 
-from likewise.wording import dev_score
+__all__ = [
+    "PrintableConsole",
+    "TrainingView",
+    "counting",
+    "err",
+    "flush_output",
+    "note",
+    "out",
+    "prepare_streams",
+    "printable",
+    "printable_json",
+    "progress_bar",
+    "quiet_libraries",
+    "silence_output",
+    "written_json",
+]
 
-if TYPE_CHECKING:
-    from likewise.training.state import FitEvent
-
-# What a terminal obeys or is confused by: control characters but tab and line feed, line separators, marks
-# that turn the direction of writing around, halves of surrogate pairs (bytes that are not UTF-8).
-_OBEYED = r"\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff"
-_UNPRINTABLE = re.compile(rf"[\x00-\x08\x0b-\x1f{_OBEYED}]")
-_UNSAFE_IN_JSON = re.compile(rf"[{_OBEYED}]")
-
-
-def printable(text: str) -> str:
-    """The text with each character that a terminal would act on escaped as in Python, such as \\x1b."""
-    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+_UNSAFE_IN_JSON = re.compile(rf"[{OBEYED}]")
 
 
 def printable_json(text: str) -> str:
     """The JSON text with each character that a terminal would act on escaped as in JSON."""
     return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-class PrintableConsole(Console):
-    """A console that prints every text harmlessly: none can make the terminal do anything."""
-
-    def print(self, *objects: Any, **options: Any) -> None:
-        """Print objects, with their texts made printable."""
-        super().print(*(printable(one) if isinstance(one, str) else one for one in objects), **options)
-
-    def print_json(self, json: str | None = None, **options: Any) -> None:
-        """Print JSON over several lines, with characters that a terminal would act on escaped."""
-        self.print(JSONHighlighter()(written_json(json or "null")), soft_wrap=True)
 
 
 def written_json(text: str, *, indent: int | None = 2) -> str:
@@ -70,8 +61,15 @@ def written_json(text: str, *, indent: int | None = 2) -> str:
     return printable_json(laid_out)
 
 
-out = PrintableConsole(highlight=False, soft_wrap=True, emoji=False)
-err = PrintableConsole(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+class _Output(PrintableConsole):
+    """Standard output, which takes JSON too."""
+
+    def print_json(self, json: str | None = None, **options: Any) -> None:
+        """Print JSON over several lines, with characters that a terminal would act on escaped."""
+        self.print(JSONHighlighter()(written_json(json or "null")), soft_wrap=True)
+
+
+out = _Output(highlight=False, soft_wrap=True, emoji=False)
 
 
 class _Told(logging.Handler):
@@ -142,15 +140,6 @@ def silence_output() -> None:
         return
 
 
-# What is done once before the first step, and in which unit, by kind of event.
-_BEFORE = {"encode": ("encoding", "texts"), "align": ("aligning", "pairs")}
-
-
-def note(line: str) -> None:
-    """Print one dimmed line of remark on standard error."""
-    err.print(line, style="dim", markup=False)
-
-
 def quiet_libraries() -> None:
     """Keep the libraries' own progress bars and advice off the terminal. Call it before torch is loaded."""
     # OpenMP threads that spin while they wait slow training down many times over as soon as another process
@@ -160,96 +149,9 @@ def quiet_libraries() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # processes that this one starts are quiet too
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
+    if "transformers" not in sys.modules:
+        return  # it reads the environment when it loads
     from transformers.utils import logging as advice
 
     advice.disable_progress_bar()
     advice.set_verbosity_error()
-
-
-def progress_bar(unit: str) -> Progress:
-    """A progress bar with count, elapsed and remaining time. It vanishes when done, and shows only on a
-    terminal.
-    """
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit, markup=False),
-    )
-    return Progress(
-        *columns,
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=err,
-        transient=True,
-        disable=not err.is_terminal,
-    )
-
-
-@contextmanager
-def counting(label: str, unit: str, total: int | None) -> Iterator[Any]:
-    """A progress bar as a function: call it with the number of items just done."""
-    with progress_bar(unit) as bar:
-        task = bar.add_task(printable(label), total=total)
-        yield lambda count: bar.advance(task, count)
-
-
-class TrainingView:
-    """Show a training: a bar per stage and a line per evaluation step.
-
-    Without `shown` it prints nothing, as in the other processes of a distributed run.
-    """
-
-    def __init__(self, *, shown: bool = True) -> None:
-        self._shown = shown
-        self._bar = progress_bar("{task.fields[unit]}")
-        self._task: Any = None
-        self._before: Any = None
-        self._total = 0
-
-    def __enter__(self) -> TrainingView:
-        if self._shown:
-            self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def tell(self, line: str) -> None:
-        """Print a line of the plan."""
-        if not self._shown:
-            return
-        self._task = None if line.startswith("stage ") else self._task
-        err.print(line, markup=False)
-
-    def emit(self, event: FitEvent) -> None:
-        """Show one event of a fit."""
-        if not self._shown:
-            return
-        if event.kind in _BEFORE:
-            self._show_before(event)
-            return
-        if self._task is None:
-            self._task = self._bar.add_task("training", total=event.total, unit="steps")
-        if event.kind == "resume":
-            self._bar.update(self._task, completed=event.step)
-            note(f"  resuming after step {event.step:,} of {event.total:,}")
-        elif event.kind == "step":
-            self._bar.update(self._task, completed=event.step, description=f"loss {event.values['loss']:.4f}")
-        elif event.kind == "evaluate":
-            self._bar.update(self._task, completed=event.step)
-            details = ", ".join(
-                f"{name} {dev_score(value)}" for name, value in event.values.items() if name != "score"
-            )
-            when = f"step {event.step:,}/{event.total:,}" if event.step else "starting model"
-            note(f"  {when}: dev {dev_score(event.values['score'])}  ({details})")
-
-    def _show_before(self, event: FitEvent) -> None:
-        """Show a bar of its own for work that is done once before the first step. It vanishes when done."""
-        if self._before is None:
-            doing, unit = _BEFORE[event.kind]
-            self._before = self._bar.add_task(doing, total=event.total, unit=unit)
-        self._bar.update(self._before, completed=event.step, total=event.total)
-        if event.step >= event.total:
-            self._bar.remove_task(self._before)
-            self._before = None

@@ -12,6 +12,7 @@ import typer
 from rich.table import Column, Table
 
 from likewise.cli import data_import, data_next, options
+from likewise.cli.completion import corpora, offering
 from likewise.cli.console import PrintableConsole, out
 from likewise.cli.data_get import columns_of, get_corpora, show_corpus, source_json, source_words, trial_words
 from likewise.data.catalogue import Corpus, corpus_names, find_corpus
@@ -79,7 +80,11 @@ def list_corpora(
 def check_source(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="A file, - for standard input, or a corpus such as stsb/dev."),
+        typer.Argument(
+            metavar="FILE",
+            help="A file, - for standard input, or a corpus such as stsb/dev.",
+            autocompletion=offering(corpora),
+        ),
     ],
     relation: Annotated[
         list[str] | None,

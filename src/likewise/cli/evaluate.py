@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from likewise.cli import options
+from likewise.cli.completion import corpora, models, offering, suites
 from likewise.cli.console import counting, note, out, quiet_libraries
 from likewise.data import write_json_aside
 from likewise.errors import EvaluationError, LikewiseError, UsageError
@@ -30,7 +31,12 @@ _NO_REPORT = "--report works only with --suite crosslingual. Use --output to wri
 
 def evaluate(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL…", help="Model folders, hub ids or 'default'.")
+        list[str],
+        typer.Argument(
+            metavar="MODEL…",
+            help="Model folders, hub ids or 'default'.",
+            autocompletion=offering(models),
+        ),
     ],
     suite: Annotated[
         str | None,
@@ -40,11 +46,16 @@ def evaluate(
                 "Suite: sts7, relations, crosslingual, language-pairs, paraphrase, classification "
                 "or a FILE.toml. Defaults to sts7."
             ),
+            autocompletion=offering(suites),
         ),
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option("--data", help="File with rated pairs or labelled texts, instead of a suite."),
+        typer.Option(
+            "--data",
+            help="File with rated pairs or labelled texts, instead of a suite.",
+            autocompletion=offering(corpora),
+        ),
     ] = None,
     relation: options.Relations = None,
     text_a: options.TextA = None,

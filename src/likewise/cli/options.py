@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from likewise.cli.completion import models, offering
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 SafeCsv = Annotated[
     bool,
@@ -39,7 +41,10 @@ DataDir = Annotated[
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output files that exist already.")]
-Model = Annotated[str, typer.Option("--model", help="Model folder, hub id or 'default'.")]
+Model = Annotated[
+    str,
+    typer.Option("--model", help="Model folder, hub id or 'default'.", autocompletion=offering(models)),
+]
 TextColumn = Annotated[
     str | None, typer.Option("--text", help="Column of the text. Detected by its name if left out.")
 ]

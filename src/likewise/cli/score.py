@@ -142,6 +142,7 @@ def _score_file(
     *,
     single: bool,
 ) -> None:
+    from likewise.answering import chance_column
     from likewise.data import open_table
 
     if name != "-" and not is_there(name) and (" " in name or "." not in name):
@@ -156,7 +157,7 @@ def _score_file(
     given = [
         column
         for r in asked
-        for column in [r.name, *(_chance_column(r.name, label) for label in labels.get(r.name, ()))]
+        for column in [r.name, *(chance_column(r.name, label) for label in labels.get(r.name, ()))]
     ]
     names = answer_columns(given, table.columns)
 
@@ -167,7 +168,7 @@ def _score_file(
             answers: dict[str, float | str] = dict(found)
             chances = scores.chances(row)
             for name in labels:
-                answers |= {_chance_column(name, label): p for label, p in chances[name].items()}
+                answers |= {chance_column(name, label): p for label, p in chances[name].items()}
             yield {names[n]: v if isinstance(v, str) else round(v, 6) for n, v in answers.items()}
 
     write_answers(
@@ -180,11 +181,6 @@ def _score_file(
         words=("scoring", "texts" if single else "pairs", "scored"),
         model=predictor,
     )
-
-
-def _chance_column(relation: str, label: str) -> str:
-    """The column that holds the probability of a label."""
-    return f"p({relation}={label})"
 
 
 def _text_columns(table: Table, columns: tuple[str | None, str | None], *, single: bool) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +13,7 @@ import typer
 from likewise import ranks
 from likewise.cli import options
 from likewise.cli.classify import read_labels
+from likewise.cli.completion import corpora, models, offering, recipes
 from likewise.cli.console import TrainingView, counting, err, note, out, quiet_libraries
 from likewise.errors import DataError, Interrupted
 
@@ -33,16 +34,27 @@ def train(
                 "A recipe file (.toml), the name of a shipped recipe, or a table of rated pairs or labelled "
                 "texts."
             ),
+            autocompletion=offering(recipes),
         ),
     ],
     output: Annotated[
         Path | None, typer.Option("--output", help="Folder to write the model to. Defaults to NAME-model.")
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option("--encoder", help="Model to start from instead of the recipe's encoder.")
+        str | None,
+        typer.Option(
+            "--encoder",
+            help="Model to start from instead of the recipe's encoder.",
+            autocompletion=offering(models),
+        ),
     ] = None,
     data: Annotated[
-        str | None, typer.Option("--data", help="File to train on instead of the recipe's data.")
+        str | None,
+        typer.Option(
+            "--data",
+            help="File to train on instead of the recipe's data.",
+            autocompletion=offering(corpora),
+        ),
     ] = None,
     relation: options.Relations = None,
     text_a: options.TextA = None,
@@ -144,7 +156,8 @@ def train(
     _show(report, results, as_json=as_json)
 
 
-def _show(report: RunReport, results: Sequence[SuiteResult | CrosslingualResult], *, as_json: bool) -> None:
+def _show(report: RunReport, results: list[SuiteResult | CrosslingualResult], *, as_json: bool) -> None:
+    """Print what was trained and measured."""
     if as_json:
         document = {
             "output": str(report.output),

@@ -10,6 +10,7 @@ import typer
 
 from likewise.cli import options
 from likewise.cli.classify import read_labels
+from likewise.cli.completion import corpora, models, offering
 from likewise.cli.console import TrainingView, note, out, quiet_libraries
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ def update(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="A model with label texts, or one with a head that reads descriptions."
+            metavar="MODEL",
+            help="A model with label texts, or one with a head that reads descriptions.",
+            autocompletion=offering(models),
         ),
     ],
     output: Annotated[
@@ -34,6 +37,7 @@ def update(
         typer.Argument(
             metavar="DATA",
             help="Labelled texts or rated pairs for the new task or relation: a file or a named corpus.",
+            autocompletion=offering(corpora),
         ),
     ] = None,
     mode: Annotated[

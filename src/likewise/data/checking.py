@@ -16,6 +16,7 @@ from likewise.data.rows import Row, Table, ignore
 from likewise.data.values import MAX_CHARS, find_fault, is_written_nan, to_value
 from likewise.errors import DataError, Problem, ValueRangeError
 from likewise.records import Relation, Value
+from likewise.spelling import spelt
 
 _LONGEST = 10_000_000
 
@@ -86,7 +87,7 @@ def _find_relations(opened: Opened, report: CheckReport, wanted: Sequence[Relati
     names = [r.partition(":")[0] if isinstance(r, str) else r.name for r in wanted]
     for name in names:
         if name not in table.columns:
-            remedy = "name an existing column: --relation NAME:lo..hi"
+            remedy = f"name an existing column: {spelt('relations', 'NAME:lo..hi')}"
             report.add("missing column", missing_column(name, table.columns, table.name, remedy))
     ready = [r for r in wanted if isinstance(r, Relation) and r.name in table.columns]
     present = [text for text in declared if text.partition(":")[0] in table.columns]

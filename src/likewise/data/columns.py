@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from likewise.errors import DataError, Problem
+from likewise.spelling import spelt, spelt_together
 from likewise.wording import listed, quoted
 
 # Well-known couples, the most telling first; compared without case.
@@ -54,14 +55,15 @@ def find_text_columns(
     columns: Sequence[str], text_a: str | None = None, text_b: str | None = None, *, source: str = "table"
 ) -> tuple[str, str]:
     """The two text columns: the ones that were named, or a well-known couple of names among the columns."""
-    for option, named in (("--text-a", text_a), ("--text-b", text_b)):
+    for keyword, named in (("text_a", text_a), ("text_b", text_b)):
         if named is not None and named not in columns:
-            raise DataError(
-                [missing_column(named, columns, source, f"name an existing column with {option} NAME")]
-            )
+            remedy = f"name an existing column with {spelt(keyword, 'NAME')}"
+            raise DataError([missing_column(named, columns, source, remedy)])
     if text_a is not None and text_a == text_b:
         problem = Problem(
-            source, f"both texts come from column {text_a!r}", "name two columns: --text-a NAME --text-b NAME"
+            source,
+            f"both texts come from column {text_a!r}",
+            f"name two columns: {spelt_together(text_a='NAME', text_b='NAME')}",
         )
         raise DataError([problem])
     if text_a is not None and text_b is not None:
@@ -77,12 +79,15 @@ def find_text_columns(
 
 
 def find_text_column(
-    columns: Sequence[str], text: str | None = None, *, source: str = "table", option: str = "--text-a"
+    columns: Sequence[str], text: str | None = None, *, source: str = "table", option: str = "text_a"
 ) -> str:
-    """The text column of single texts: the one named by `option`, a well-known name, or the only column."""
+    """The text column of single texts: the named one, a well-known name, or the only column.
+
+    `option` is the keyword of the option that names it.
+    """
     if text is not None and text not in columns:
         raise DataError(
-            [missing_column(text, columns, source, f"name an existing column with {option} NAME")]
+            [missing_column(text, columns, source, f"name an existing column with {spelt(option, 'NAME')}")]
         )
     if text is not None:
         return text
@@ -93,7 +98,7 @@ def find_text_column(
     if len(columns) == 1:
         return columns[0]
     found = f"no column has a known name for texts. The columns are {listed(columns)}"
-    raise DataError([Problem(source, found, f"name the text column: {option} NAME")])
+    raise DataError([Problem(source, found, f"name the text column: {spelt(option, 'NAME')}")])
 
 
 def find_any_texts(
@@ -109,9 +114,8 @@ def find_any_texts(
             return (find_text_column(columns, text_a, source=source),)
         except DataError:
             found = f"no column has a known name for texts. The columns are {listed(columns)}"
-            remedy = (
-                "name the text columns: --text-a NAME for single texts, --text-a NAME --text-b NAME for pairs"
-            )
+            one, two = spelt("text_a", "NAME"), spelt_together(text_a="NAME", text_b="NAME")
+            remedy = f"name the text columns: {one} for single texts, {two} for pairs"
             raise DataError([Problem(source, found, remedy)]) from None
 
 
@@ -127,4 +131,4 @@ def missing_column(name: str, columns: Sequence[str], source: str, remedy: str) 
 
 def _no_couple(columns: Sequence[str], source: str) -> Problem:
     found = f"no two columns have known names for texts. The columns are {listed(columns)}"
-    return Problem(source, found, "name the text columns: --text-a NAME --text-b NAME")
+    return Problem(source, found, f"name the text columns: {spelt_together(text_a='NAME', text_b='NAME')}")

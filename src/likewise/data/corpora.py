@@ -20,6 +20,7 @@ from likewise.data.tables import open_table
 from likewise.data.values import is_missing, to_label, to_number, to_record
 from likewise.errors import DataError, Problem, UsageError
 from likewise.records import Record
+from likewise.spelling import spelt
 from likewise.wording import listed, quoted
 
 DATA_VARIABLE = "LIKEWISE_DATA"
@@ -254,7 +255,7 @@ def _absent(corpus: Corpus, split: Split, data_dir: Folder) -> Problem:
     found = f"{split.file} was not found (searched in: {looked})"
     remedy = (
         f"get it with `likewise data get {corpus.name}`, or name the folder that holds it with "
-        f"--data-dir DIR or {DATA_VARIABLE}"
+        f"{spelt('data_dir', 'DIR')} or {DATA_VARIABLE}"
     )
     return Problem(f"corpus {corpus.name}/{split.name}", found, remedy)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from likewise.data.tables import is_countable
 from likewise.data.values import is_missing, to_number
 from likewise.errors import DataError
 from likewise.records import Relation
+from likewise.spelling import spelt
 from likewise.wording import shortened
 
 # So many rows are looked through for labels that are not learnt, and for scales that may be labels.
@@ -98,8 +98,8 @@ def open_own_table(
 
 
 def relation_option(name: str, scale: str) -> str:
-    """The command-line option that declares a relation, quoted so that it can be copied into a shell."""
-    return f"--relation {shlex.quote(f'{name}:{scale}')}"
+    """The option that declares a relation, so that it can be copied into a shell or a program."""
+    return spelt("relations", f"{name}:{scale}")
 
 
 def _is_counted(source: object, table: Table) -> bool:

@@ -14,6 +14,7 @@ from likewise.data.rows import Row
 from likewise.data.values import is_missing, to_label, to_number
 from likewise.errors import DataError, Problem, UsageError
 from likewise.records import MAX_LABELS, Relation
+from likewise.spelling import spelt
 
 _log = logging.getLogger("likewise")
 
@@ -100,11 +101,11 @@ def columns_to_profile(
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         named = ", ".join(map(repr, twice))
-        raise UsageError(
-            f"{source}: relation {named} is declared twice. Keep one --relation for each relation."
-        )
+        raise UsageError(f"{source}: relation {named} is declared twice. Keep one of them.")
     absent = [
-        missing_column(name, columns, source, "name an existing column with --relation NAME:lo..hi")
+        missing_column(
+            name, columns, source, f"name an existing column with {spelt('relations', 'NAME:lo..hi')}"
+        )
         for name in names
         if name not in columns
     ]
@@ -179,9 +180,8 @@ def _declared(text: str, profiles: Mapping[str, Profile], source: str) -> Relati
     if len(labels) < 2:
         seen = f"only the label {next(iter(labels))!r}" if labels else "no label at all"
         found = f"relation {name!r} has {seen}, but two or more are needed"
-        raise DataError(
-            [Problem(source, found, f"declare the labels (--relation '{name}:yes|no'), or drop the relation")]
-        )
+        declared = spelt("relations", f"{name}:yes|no")
+        raise DataError([Problem(source, found, f"declare the labels ({declared}), or drop the relation")])
     return Relation.classes(name, sorted(labels))
 
 

@@ -17,6 +17,7 @@ from likewise.data.values import MAX_CHARS, Places, to_record
 from likewise.errors import DataError, Problem, UsageError
 from likewise.files import is_there
 from likewise.records import Record, Relation
+from likewise.spelling import spelt
 from likewise.wording import listed, sentence
 
 
@@ -151,7 +152,8 @@ class Opened:
             known = {relation.name: relation for relation in self.corpus.relations}
             declared = [_without_classes(text, known) for text in declared]
         if table.once and (not declared or any(text.endswith(":classes") for text in declared)):
-            remedy = "declare the relations with their range or labels: --relation NAME:lo..hi"
+            declared_so = spelt("relations", "NAME:lo..hi")
+            remedy = f"declare the relations with their range or labels: {declared_so}"
             raise UsageError(f"{table.name} can be read only once. {sentence(remedy)}")
         return declared
 

@@ -27,6 +27,7 @@ from likewise.disk import folder_aside
 from likewise.errors import DataError, UsageError
 from likewise.outputs import check_output_file
 from likewise.records import Record
+from likewise.spelling import spelt
 
 _LARGEST_GROUP = 0.5
 # Of fewer rows no part is split off.
@@ -203,20 +204,22 @@ def _refuse_others(folder: Path, names: Sequence[str]) -> None:
     their own.
     """
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"--output {folder} is a file, but a split needs a folder. Name a folder.")
+        raise UsageError(f"{spelt('output')} {folder} is a file, but a split needs a folder. Name a folder.")
     others = _others(folder, names) if folder.is_dir() else []
     if others and all(name.partition(".")[0] in _PARTS for name in others):
         raise UsageError(
-            f"--output {folder} holds {', '.join(others)} of another split, which would stay beside "
+            f"{spelt('output')} {folder} holds {', '.join(others)} of another split, which would stay beside "
             "the new parts. Remove it, or name another folder."
         )
     if others:
         raise UsageError(
-            f"--output {folder} holds other files ({', '.join(others[:3])}). Name a folder for the "
+            f"{spelt('output')} {folder} holds other files ({', '.join(others[:3])}). Name a folder for the "
             "split alone."
         )
     if folder.is_dir() and Path.cwd().is_relative_to(folder.resolve()):
-        raise UsageError(f"--output {folder} is the current folder. Name another folder for the split.")
+        raise UsageError(
+            f"{spelt('output')} {folder} is the current folder. Name another folder for the split."
+        )
 
 
 def _assign(

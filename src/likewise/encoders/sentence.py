@@ -28,6 +28,7 @@ from likewise.encoders.weights import (
     check_transformer,
 )
 from likewise.errors import ModelError, UsageError
+from likewise.spelling import spelt
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -201,7 +202,7 @@ def transformer_layers(encoder: nn.Module) -> list[str]:
 
 
 def check_device(device: str | None) -> None:
-    """Raise an error for a --device that torch does not know or this machine does not have."""
+    """Raise an error for a device that torch does not know or this machine does not have."""
     import torch
 
     if device is None:
@@ -212,14 +213,16 @@ def check_device(device: str | None) -> None:
     except (RuntimeError, AssertionError, NotImplementedError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0][:120]
         raise UsageError(
-            f"--device {device!r} cannot be used here ({reason}). Use cpu, or leave --device out."
+            f"{spelt('device')} {device!r} cannot be used here ({reason}). Use cpu, or leave "
+            f"{spelt('device')} out."
         ) from None
 
 
 def check_precision(precision: str) -> str:
-    """Raise an error for an unknown --precision."""
+    """Raise an error for an unknown precision."""
     if precision not in PRECISIONS:
-        raise UsageError(f"--precision {precision!r} is unknown. Choose one of {', '.join(PRECISIONS)}.")
+        found = f"{spelt('precision')} {precision!r} is unknown"
+        raise UsageError(f"{found}. Choose one of {', '.join(PRECISIONS)}.")
     return precision
 
 

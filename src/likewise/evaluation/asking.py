@@ -18,6 +18,7 @@ from likewise.evaluation.results import SuiteResult
 from likewise.evaluation.suites import Suite, run_suite
 from likewise.evaluation.tasks import Task
 from likewise.records import Relation
+from likewise.spelling import spelt
 
 _TEXTS = {1: "single texts", 2: "pairs of texts"}
 
@@ -164,7 +165,7 @@ def _misfit(
             return None
         return (
             f"{measured.name} compares numbers on the scale of the ratings, which a cosine does not "
-            "have. Use --source answer, or a correlation."
+            f"have. Use {spelt('source', 'answer')}, or a correlation."
         )
     own = next((one for one in answering.relations if one.name == relation), None)
     if own is None:
@@ -174,7 +175,7 @@ def _misfit(
         known = ", ".join(one.name for one in answering.relations)
         return (
             f"it asks for {task.relation.name!r}, but the model answers {known}. Correct the "
-            "suite's relation, or use --source cosine."
+            f"suite's relation, or use {spelt('source', 'cosine')}."
         )
     if why := _other_scale(
         own, task, on_scale=measured.name not in _RANKING and not measured.compares_labels

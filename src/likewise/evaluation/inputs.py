@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import EvaluationError
 from likewise.records import Array
+from likewise.spelling import spelt
 
 Values = Sequence[Any] | NDArray[Any]
 Codes = NDArray[np.intp]
@@ -72,7 +73,7 @@ def paired_labels(gold: Values, predicted: Values) -> tuple[Codes, Codes, list[A
     if (x.dtype.kind == "U") != (y.dtype.kind == "U"):
         raise EvaluationError(
             f"labels such as {x[0].item()!r} and predictions such as {y[0].item()!r} cannot agree. "
-            "Predict labels with a head (--source head), not with the cosine."
+            f"Predict labels with a head ({spelt('source', 'head')}), not with the cosine."
         )
     names, codes = np.unique(np.concatenate((x, y)), return_inverse=True)
     if y.dtype.kind == "f" and bool(np.any(y % 1 != 0)) and not np.isin(y, x).any():

@@ -17,6 +17,7 @@ from likewise.errors import EvaluationError, LeakageError, UsageError
 from likewise.evaluation.copies import NEAR, RowIndex, RowKey, require_near
 from likewise.evaluation.overlap import NEAR_COPY, PAIR, TEXT, AuditReport, Overlap
 from likewise.records import Record
+from likewise.spelling import speaks_flags
 
 _EXAMPLES = 3
 
@@ -201,9 +202,14 @@ def require_below(report: AuditReport, limit: float) -> None:
         raise UsageError(f"the overlap limit is {limit:g}, but it must be a share between 0 and 1.")
     above = [overlap for overlap in report.sets if overlap.share > limit]
     if above:
+        filtering = (
+            "likewise audit TRAIN --against TEST --output FILE"
+            if speaks_flags()
+            else "likewise.evaluation.filter_overlap"
+        )
         found = "; ".join(f"{o.name}: {o.shared:,} of {o.rows:,} pairs ({o.share:.1%})" for o in above)
         raise LeakageError(
             f"evaluation pairs are in the training data ({found}), but at most {limit:.1%} are "
-            "allowed. Filter the data (likewise audit TRAIN --against TEST --output FILE), or "
+            f"allowed. Filter the data ({filtering}), or "
             "raise the limit."
         )

@@ -13,6 +13,7 @@ from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
 from likewise.files import is_there
 from likewise.records import Record, Relation
+from likewise.spelling import spelt
 from likewise.wording import listed
 
 
@@ -41,7 +42,9 @@ def table_suite(
     )
     if not table.relations:
         found = f"no column holds ratings or labels. The columns are {listed(table.columns)}"
-        raise DataError([Problem(table.name, found, "name a column with --relation NAME:lo..hi")])
+        raise DataError(
+            [Problem(table.name, found, f"name a column with {spelt('relations', 'NAME:lo..hi')}")]
+        )
     records = load_records(
         table.source,
         relations=table.relations,

@@ -24,6 +24,7 @@ from likewise.experiments.cellfiles import DamagedCellError, read_cell, write_ce
 from likewise.experiments.schema import Added
 from likewise.kinds.base import RULES
 from likewise.schema.recipe import parse_recipe
+from likewise.spelling import spelt
 from likewise.wording import listed, quoted
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _run(cell: Cell, folder: Path) -> Path:
             report = run_recipe(recipe, output, context=context, overwrite=True)
     except torch.OutOfMemoryError as error:
         raise EvaluationError(
-            "the GPU has no memory left. Run fewer trainings side by side (--workers)."
+            f"the GPU has no memory left. Run fewer trainings side by side ({spelt('workers')})."
         ) from error
     document: dict[str, Any] = {
         "setting": cell.setting,

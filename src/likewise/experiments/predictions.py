@@ -39,6 +39,7 @@ from likewise.evaluation.results import Predictions, SuiteResult, TaskResult
 from likewise.evaluation.sharing import row_sharing
 from likewise.experiments.related import Arrays, Run
 from likewise.files import file_sha256, refuse_endless
+from likewise.spelling import speaks_flags, spelt
 from likewise.wording import listed
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ _MOST_BYTES, _MOST_UNPACKED, _MOST_ARRAYS = 2**28, 2**30, 2**17
 # Bytes of the labels of a task's rows, each written out.
 _MOST_LABELS = 2**28
 _STEPS = 13  # rounded to their standard deviation by 2^13 or less: ranks stay but for near ties
-_REMEDY = "run the experiment again with --summary --overwrite (finished runs are not trained again)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,11 @@ def _small(row: NDArray[Any], labels: NDArray[Any], *, exact: bool = False) -> N
     return (np.round(single.astype(np.float64) / step) * step).astype(np.float32)
 
 
+def _remedy() -> str:
+    again = "--summary --overwrite" if speaks_flags() else "keep_predictions=True, and write its summary"
+    return f"run the experiment again with {again} (finished runs are not trained again)"
+
+
 def write_summary(result: ExperimentResult, folder: Path, *, replace: bool = True) -> list[Path]:
     """Write NAME.json and, if they were gathered, its predictions; returns the files written.
 
@@ -149,7 +154,8 @@ def write_summary(result: ExperimentResult, folder: Path, *, replace: bool = Tru
     written = [target]
     with own_turn(folder / f".{result.name}.json.lock"):
         if not replace and os.path.lexists(target):
-            raise UsageError(f"{target} already exists. Choose another folder, or pass --overwrite.")
+            replacing = spelt("overwrite") if speaks_flags() else "replace=True"
+            raise UsageError(f"{target} already exists. Choose another folder, or pass {replacing}.")
         known = _known_predictions(target)
         replaced = known
         if result.predictions is not None:
@@ -227,7 +233,7 @@ def read_run(
     document = _read_document(path)
     about = document.get("predictions")
     if not about:
-        raise EvaluationError(f"no predictions are kept beside {path}; {_REMEDY}")
+        raise EvaluationError(f"no predictions are kept beside {path}; {_remedy()}")
     try:
         place = _find_run(path, about["runs"], setting=setting, seed=seed, start=start, source=source)
         run = about["runs"][place]
@@ -321,7 +327,7 @@ def _check_size(path: Path) -> None:
 
 
 def _unreadable(path: Path, found: str) -> DataError:
-    return DataError([Problem(str(path), found, _REMEDY)])
+    return DataError([Problem(str(path), found, _remedy())])
 
 
 def _read_arrays(path: Path, digest: str, wanted: Sequence[str]) -> Arrays:

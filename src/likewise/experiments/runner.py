@@ -18,6 +18,7 @@ from likewise.errors import EvaluationError, LikewiseError
 from likewise.experiments.cell import Cell, run_cell
 from likewise.experiments.cellfiles import DamagedCellError, read_arrays, read_cell
 from likewise.experiments.related import Arrays
+from likewise.spelling import speak_flags, speaks_flags, spelt
 
 _WATCH_SECONDS = 1.0
 _BUSY = "another process trains this cell"
@@ -79,7 +80,10 @@ class CellRunner:
     def _run_beside(self, cells: Sequence[Cell]) -> Iterator[str]:
         os.environ.setdefault("LIKEWISE_CELL_THREADS", str(max(1, (os.cpu_count() or 1) // self._workers)))
         with ProcessPoolExecutor(
-            self._workers, mp_context=get_context("spawn"), initializer=end_with, initargs=(os.getpid(),)
+            self._workers,
+            mp_context=get_context("spawn"),
+            initializer=begin_worker,
+            initargs=(os.getpid(), speaks_flags()),
         ) as pool:
             futures = {pool.submit(run_cell, cell, self._folder): cell for cell in cells}
             try:
@@ -97,9 +101,10 @@ class CellRunner:
         try:
             done = result() is not None
         except BrokenProcessPool as error:
+            again = "command" if speaks_flags() else "call"
             raise EvaluationError(
                 "a training process was ended from outside (killed, or out of memory). Finished runs are "
-                "kept. Run the same command again, with fewer --workers if memory is short."
+                f"kept. Run the same {again} again, with fewer {spelt('workers')} if memory is short."
             ) from error
         except LikewiseError as error:
             line = f"{cell.setting} seed {cell.seed}: {error}"
@@ -129,6 +134,13 @@ class CellRunner:
     def read(self, cell: Cell) -> dict[str, Any]:
         """The content of a finished cell's file."""
         return read_cell(self._folder, cell.key)
+
+
+def begin_worker(parent: int, flags: bool) -> None:
+    """Let a new process name options as the process that started it does, and end with that process."""
+    if flags:
+        speak_flags()
+    end_with(parent)
 
 
 def end_with(parent: int) -> None:

@@ -120,6 +120,14 @@ class PairExplanation:
         """The pairs of matching phrases, in the order of the first text."""
         return tuple((one, self.b.phrases[one.partner]) for one in self.a.phrases if one.partner is not None)
 
+    def _repr_html_(self) -> str:
+        """The explanation as a notebook shows it: the pair of the HTML page, light or dark as the reader's
+        system is.
+        """
+        from likewise.explain.page import explanation_fragment
+
+        return explanation_fragment(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The explanation in JSON form. docs/explain.md describes the keys."""
         return {

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from likewise.explain.explanation import ExplainedPhrase, ExplainedText, PairExplanation
-from likewise.explain.style import STYLE
+from likewise.explain.style import STYLE, style_inside
 from likewise.phrases.linking import GIVEN
 
 SIDES = ("first text", "second text")
+# Two classes: the rules of a notebook for its tables yield to ours.
+_SCOPE = "likewise explained"
 _ROW = tuple[int | None, ExplainedPhrase | None, ExplainedPhrase | None]
 
 
@@ -21,11 +23,7 @@ def explanation_page(
 
     A `note` is shown above the pairs.
     """
-    most = max((len(one.joined) for one in explanations), default=0)
-    hover = "\n".join(
-        f".pair:has(.k{n}:is(:hover, :focus)) .k{n} {{ outline-color: var(--ink); }}"
-        for n in range(1, most + 1)
-    )
+    hover = _hover(explanations)
     above = f'<p class="part">{escape(note)}</p>\n' if note else ""
     body = above + "\n".join(map(_pair, explanations))
     return (
@@ -34,6 +32,21 @@ def explanation_page(
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}{hover}\n</style>\n</head>\n<body>\n<main>\n"
         f"{body}\n{_LEGEND}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def explanation_fragment(found: PairExplanation) -> str:
+    """One explanation as a part of another page, such as a notebook, whose look does not change."""
+    style = style_inside(f".{_SCOPE.replace(' ', '.')}", _hover([found]))
+    return f'<div class="{_SCOPE}">\n<style>{style}</style>\n{_pair(found)}\n{_LEGEND}\n</div>'
+
+
+def _hover(explanations: Sequence[PairExplanation]) -> str:
+    """The rules that highlight phrases with the same number."""
+    most = max((len(one.joined) for one in explanations), default=0)
+    return "\n".join(
+        f".pair:has(.k{n}:is(:hover, :focus)) .k{n} {{ outline-color: var(--ink); }}"
+        for n in range(1, most + 1)
     )
 
 

@@ -1,16 +1,18 @@
-"""The style of the explanation page: light and dark, for wide screens and phones. Nothing is loaded."""
+"""The style of an explanation, light and dark, for wide screens and phones. Nothing is loaded."""
 
-STYLE = """
-:root {
+from __future__ import annotations
+
+import re
+
+LIGHT = """
   --paper: #f6f6f3; --card: #ffffff; --ink: #1c1d21; --quiet: #62656d; --line: #dfdfda;
   --heat: #1f9e89; --alone: #b4531a; --minus: #b4531a;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --paper: #15161a; --card: #1e2025; --ink: #eceae4; --quiet: #a0a3ab; --line: #34373e;
-    --heat: #1d8f7d; --alone: #f0a36b; --minus: #f0a36b;
-  }
-}
+"""
+DARK = """
+  --paper: #15161a; --card: #1e2025; --ink: #eceae4; --quiet: #a0a3ab; --line: #34373e;
+  --heat: #1d8f7d; --alone: #f0a36b; --minus: #f0a36b;
+"""
+_RULES = """
 * { box-sizing: border-box; }
 body {
   margin: 0; background: var(--paper); color: var(--ink); line-height: 1.5;
@@ -89,3 +91,34 @@ footer .block { padding: .05em .35em; }
   .bar, .carry { width: 4rem; }
 }
 """
+STYLE = f"""
+:root {{{LIGHT}}}
+@media (prefers-color-scheme: dark) {{
+:root {{{DARK}}}
+}}
+{_RULES.strip()}
+"""
+# How notebooks say that they are light or dark, whatever the system is: JupyterLab, VS Code, Colab.
+_LIGHT_THEMES = ('body[data-jp-theme-light="true"]', "body.vscode-light", 'html[theme="light"]')
+_DARK_THEMES = ('body[data-jp-theme-light="false"]', "body.vscode-dark", 'html[theme="dark"]')
+_SELECTORS = re.compile(r"(?m)^( *)([^@{}\n;]+?) \{")
+
+
+def style_inside(scope: str, more: str = "") -> str:
+    """The style, and `more` rules, for one element of another page; `scope` is the element's selector.
+
+    Nothing outside of the element changes. Light or dark is that of a notebook, or else of the system.
+    """
+    rules = _SELECTORS.sub(lambda found: f"{found[1]}{_scoped(found[2], scope)} {{", STYLE + more)
+    themes = "".join(
+        f"{', '.join(f'{theme} {scope}' for theme in names)} {{{colours}}}\n"
+        for names, colours in ((_LIGHT_THEMES, LIGHT), (_DARK_THEMES, DARK))
+    )
+    return rules + themes
+
+
+def _scoped(selectors: str, scope: str) -> str:
+    """Selectors below the scope. What stands for the whole page stands for the scope itself."""
+    # A comma inside of parentheses belongs to its selector.
+    each = re.split(r", (?![^(]*\))", selectors)
+    return ", ".join(scope if one in (":root", "body") else f"{scope} {one}" for one in each)

@@ -17,6 +17,7 @@ from likewise.errors import DataError, EvaluationError, Problem
 from likewise.evaluation.metrics import compute, get_metric
 from likewise.kinds.base import FEWEST_BESIDE_OTHERS, DevSet
 from likewise.records import Relation, nearest_labels
+from likewise.spelling import spelt
 from likewise.wording import WORST
 
 if TYPE_CHECKING:
@@ -162,8 +163,9 @@ def warn_if_falling(best: float | None, relations: Sequence[Relation]) -> None:
     if correlations and best is not None and WORST < best < _FALLING:
         _log.warning(
             "the best dev score is %.2f, so answers fall where ratings rise. If low ratings mean alike, "
-            "reverse the scale. If the numbers are labels, declare them with --relation NAME:classes.",
+            "reverse the scale. If the numbers are labels, declare them with %s.",
             best,
+            spelt("relations", "NAME:classes"),
         )
 
 

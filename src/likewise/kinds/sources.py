@@ -17,6 +17,7 @@ from likewise.errors import DataError, Problem
 from likewise.methods.regression import round_half_even
 from likewise.records import Record, Relation, Value
 from likewise.schema.parts import DataSpec
+from likewise.spelling import spelt
 
 
 def load_source(
@@ -103,7 +104,8 @@ def _none_found(
             Problem(
                 spec.source,
                 f"it has no ratings of {', '.join(relations)}; its columns are {', '.join(there)}",
-                "name the column in the recipe (columns of the data entry) or with --relation",
+                "name the column in the recipe (columns of the data entry) or with "
+                f"{spelt('relations', '…')}",
             )
         ]
     )

@@ -30,15 +30,17 @@ from likewise.answering import (
 from likewise.arguments import (
     listed_names,
     require_flag,
+    require_folder_name,
     require_function,
     require_number,
-    require_path,
     require_text,
 )
 from likewise.encoders.inputs import check_texts
 from likewise.errors import UsageError
+from likewise.frames import index_of
 from likewise.predict.given import given_pairs, given_texts
 from likewise.records import Relation
+from likewise.spelling import spelt
 
 if TYPE_CHECKING:
     from likewise.explain.explanation import PairExplanation
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("likewise")
 Labels = Sequence[str] | Mapping[str, str | Sequence[str]]
 # What a model folder says about how its model came about; the rest is written anew.
-_TOLD = ("recipe", "method", "name", "stages", "run", "gains")
 
 
 class Answerer(Answering):
@@ -58,6 +59,57 @@ class Answerer(Answering):
     def source(self, relation: str) -> str:
         """The source that answers a relation by default."""
         return self.sources(relation)[0]
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the model to a folder, which `likewise.load` and SentenceTransformer load.
+
+        The folder is complete or absent. `overwrite` replaces another model of Likewise, but never the folder
+        that this model was loaded or trained from.
+        """
+        from likewise.store import save_loaded
+
+        require_folder_name(folder, "folder")
+        require_flag(overwrite, "overwrite")
+        self._check_whole()
+        return save_loaded(self.model, folder, about=self.about, overwrite=overwrite)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        token: str | None = None,
+        commit_message: str | None = None,
+    ) -> str:
+        """Put the model on the Hugging Face hub and return its address; `likewise.load(repo_id)` loads it.
+
+        A repository that does not exist is made, `private` or not. The model arrives in one commit, so that
+        an interruption leaves the repository as it was. The `token` defaults to that of `hf auth login`.
+        """
+        from likewise.store.pushing import push_model
+
+        for name, value in (("token", token), ("commit_message", commit_message)):
+            require_text(value, name)
+        require_text(repo_id, "repo_id", optional=False)
+        if private is not None:
+            require_flag(private, "private")
+        self._check_whole()
+        return push_model(
+            self.model, repo_id, about=self.about, private=private, token=token, message=commit_message
+        )
+
+    def _check_whole(self) -> None:
+        """Raise an error for a model that a folder would hold only in part, or that has nothing to save."""
+        if not self.relations:
+            raise UsageError(
+                "this is a raw encoder that classifies, and it has nothing of its own to save. Load it with "
+                "likewise.load and save that, or train a model."
+            )
+        if self.about.get("raw") and self.about.get("recipe"):
+            raise UsageError(
+                "only the encoder of this model is loaded, without the heads of its training. Copy its "
+                "folder, or train it again into another one."
+            )
 
     def score(
         self,
@@ -82,7 +134,7 @@ class Answerer(Answering):
         names = listed_names(relation, "relation") or [r.name for r in self.relations]
         rows = self._rows(pairs, b, text_a, text_b)
         with self.cut_texts.telling(_log.warning):
-            return Scores(self._answer_all(rows, names, source, progress))
+            return Scores(self._answer_all(rows, names, source, progress), index=index_of(pairs))
 
     def _answer_all(
         self, rows: Rows, names: Sequence[str], source: str | None, progress: Progress | None
@@ -131,7 +183,7 @@ class Answerer(Answering):
             raise UsageError(
                 f"this model answers {asked.name} by a number on the scale {asked.scale}. Use score instead."
             )
-        return Classes(asked.labels, found.probabilities, none_below)
+        return Classes(asked.labels, found.probabilities, none_below, index_of(texts))
 
     def label_scores(self, task: Relation, texts: Sequence[str]) -> Numbers:
         """The scores N×C of texts for the labels of a task, which calibration turns into probabilities."""
@@ -163,7 +215,8 @@ class Answerer(Answering):
         if labels is not None or (task is not None and task not in [relation.name for relation in named]):
             own = ", ".join(repr(relation.name) for relation in named)
             raise UsageError(
-                f"this model was fine-tuned on the labels of {own} and answers no others. Leave labels out."
+                f"this model was fine-tuned on the labels of {own} and answers no others. Leave "
+                f"{spelt('labels')} out."
             )
         return named[0] if task is None else find_relation(self, task)
 
@@ -187,18 +240,6 @@ class Answerer(Answering):
         with self.cut_texts.telling(_log.warning):
             vectors = embedding.encode(many, progress=progress)
         return vectors[0] if isinstance(texts, str) else vectors
-
-    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write this model to a folder, which `likewise.load` opens, and return the folder.
-
-        The folder is either complete or absent. A model that is there is replaced only with `overwrite`.
-        """
-        from likewise.store import save_model
-
-        require_path(folder, "folder")
-        require_flag(overwrite, "overwrite")
-        told = {key: self.about[key] for key in _TOLD if key in self.about}
-        return save_model(self.model, folder, about=told, overwrite=overwrite)
 
     @overload
     def explain(

@@ -13,9 +13,13 @@ from likewise.encoders.cache import EmbeddingCache
 from likewise.encoders.sentence import with_modules
 from likewise.encoders.vectors import Encoding
 from likewise.phrases.states import require_states
+from likewise.spelling import spelt
 
-# What to do about texts that were cut.
-_REMEDY = 'Use --long chunk (in Python: long="chunk") to read them whole.'
+
+def _remedy() -> str:
+    """What to do about texts that were cut."""
+    return f"Use {spelt('long', 'chunk')} to read them whole."
+
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -40,7 +44,7 @@ class EncoderEmbedding:
     ) -> None:
         self._encoder, self._encoding, self._name, self._part = encoder, encoding, name, part
         self._shorten = shorten
-        self.cut_texts = CutTexts(encoding.limit, remedy=_REMEDY)
+        self.cut_texts = CutTexts(encoding.limit, remedy=_remedy())
         self.languages = Languages() if part is None else Languages(part.pairs, part.languages)
 
     def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:

@@ -23,6 +23,7 @@ from likewise.predict.asking import Answerer
 from likewise.predict.families import Family, Running
 from likewise.predict.pairs import label_probabilities
 from likewise.records import Relation
+from likewise.spelling import spelt, spelt_call
 from likewise.store.card import CardParts, pair_example, python_example, relations_table, text_example
 
 _JOINT: Rules = {"texts": among(1, 2), "max_length": size}
@@ -80,7 +81,8 @@ class JointPredictor(Answerer):
         own = find_relation(self, relation if isinstance(relation, str) else relation.name)
         if source == COSINE:
             raise UsageError(
-                "a joint encoder has no vectors of single texts and so no cosine. Leave --source out."
+                "a joint encoder has no vectors of single texts and so no cosine. Leave "
+                f"{spelt('source')} out."
             )
         outputs = self.outputs(rows, progress=progress)
         chances = label_probabilities(outputs) if own.labels else None
@@ -130,7 +132,8 @@ class JointFamily(Family[JointModel]):
     ) -> JointModel:
         """Load a joint encoder and its head from a folder."""
         if document is None:
-            raise UsageError(f"{name} has no head for a relation. Fine-tune it (likewise train finetune).")
+            how = spelt_call("train", "finetune", encoder=os.fspath(name))
+            raise UsageError(f"{name} has no head for a relation. Fine-tune it ({how}).")
         path = local_folder(name) / DOCUMENT
         check_keys(document.get("joint"), _JOINT, path, inside="joint")
         with reading(path):

@@ -72,6 +72,7 @@ from likewise.schema.labels import (
     new_task,
     template_fault,
 )
+from likewise.spelling import spelt
 from likewise.store.card import CardParts, relations_table, text_example
 from likewise.store.encoder import encoder_to_dict, plain, save_encoder
 
@@ -165,7 +166,7 @@ class Classifier(Answerer):
         """Answer each text by a label of a task, or of a relation that the model did not see in training."""
         if source not in (None, MATCHER):
             raise UsageError(
-                f"a label model answers by its {MATCHER}, not by the {source}. Leave --source out."
+                f"a label model answers by its {MATCHER}, not by the {source}. Leave {spelt('source')} out."
             )
         task = self.model.task(relation) if isinstance(relation, str) else relation
         if not rows:
@@ -340,7 +341,8 @@ class LabelsFamily(Family[LabelModel]):
             raise UsageError(
                 "the model has a fixed layer per task and cannot read labels. Train one with a matcher."
             )
-        remedy = "use other words (--labels 'NAME = WORDS'), or train all tasks again (--mode cold)"
+        words, cold = spelt("labels", "NAME = WORDS"), spelt("mode", "cold")
+        remedy = f"use other words ({words}), or train all tasks again ({cold})"
         check_labels(model, relation, place=f"task {relation.name}", tell=tell, remedy=remedy)
         if relation.name in model.calibrations:
             tell(f"the probabilities of {relation.name} must be calibrated again, since its labels changed")

@@ -16,6 +16,7 @@ from likewise.errors import ModelError, UsageError
 from likewise.folders import document_of, texts_of_document
 from likewise.predict.asking import Answerer
 from likewise.predict.families import Family, Running, family_called, family_of_document
+from likewise.spelling import spelt
 
 if TYPE_CHECKING:
     from likewise.encoders.external import TextFunction
@@ -99,5 +100,6 @@ def _check_windows(answerer: Answerer) -> None:
         answerer.embedding()
     except UsageError as error:
         raise UsageError(
-            f"--long chunk pools the vectors of a text's windows. {error} Or leave --long out."
+            f"{spelt('long', 'chunk')} pools the vectors of a text's windows. {error} Or leave "
+            f"{spelt('long')} out."
         ) from None

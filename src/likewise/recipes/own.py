@@ -17,6 +17,7 @@ from likewise.recipes.reading import set_value
 from likewise.registry import all_kinds, resolve_class
 from likewise.schema.base import Adopted, Stage
 from likewise.schema.recipe import Recipe, parse_recipe
+from likewise.spelling import spelt, spelt_call, spelt_together
 
 _log = logging.getLogger("likewise")
 # The words for labels: one text or several for each.
@@ -56,13 +57,16 @@ def with_own_table(
 def _remedy(table: OwnTable, recipe: Recipe) -> str:
     """The remedy for a table that no stage can learn from."""
     if len(table.texts) == 1 and not any(1 in stage.texts for stage in recipe.stage):
-        pairs = "if the table holds pairs, name both text columns (--text-a NAME --text-b NAME)"
+        both = spelt_together(text_a="NAME", text_b="NAME")
+        pairs = f"if the table holds pairs, name both text columns ({both})"
         return f"{pairs}; for single texts use the recipe finetune or labels-domain"
     if len(table.texts) == 2 and not any(2 in stage.texts for stage in recipe.stage):
-        return "for pairs use the recipe similarity, relations-sick or finetune, or run train FILE"
+        alone = spelt_call("train", table.name)
+        return f"for pairs use the recipe similarity, relations-sick or finetune, or {alone}"
     if table.declared:
-        return "declare another column, leave --relation out, or use another recipe"
-    return "declare what a column holds (--relation NAME:lo..hi or NAME:classes), or use another recipe"
+        return f"declare another column, leave {spelt('relations')} out, or use another recipe"
+    declared = spelt("relations", "NAME:lo..hi")
+    return f"declare what a column holds ({declared} or NAME:classes), or use another recipe"
 
 
 def _settled(document: Mapping[str, Any], where: str, table: OwnTable, changes: Mapping[str, Any]) -> Recipe:
@@ -146,7 +150,8 @@ def with_label_texts(
     if templates:
         reading = [stage for stage in made["stage"] if "templates" in Stage.shape_of(stage).model_fields]
         if not reading:
-            raise UsageError("the recipe learns no labels of single texts, so --template has no effect.")
+            found = f"so {spelt('templates')} has no effect"
+            raise UsageError(f"the recipe learns no labels of single texts, {found}.")
         for stage in reading:
             stage["templates"] = listed_names(templates, "templates")
     return made
@@ -163,7 +168,7 @@ def _say_labels(document: dict[str, Any], labels: LabelTexts) -> None:
             )
             raise UsageError(
                 f"{label!r} is not a label of the table or recipe ({known or 'it has none'}). Write "
-                "--labels 'NAME = WORDS' with a name that is in the column."
+                f"{spelt('labels', 'NAME = WORDS')} with a name that is in the column."
             )
         for spec in having:
             spec["texts"] = {**spec.get("texts", {}), label: texts}

@@ -12,6 +12,7 @@ from likewise.errors import Problem, RecipeError, UsageError
 from likewise.files import is_there
 from likewise.schema.recipe import Recipe, parse_recipe
 from likewise.schema.shipped import shipped_document, shipped_recipes
+from likewise.spelling import spelt
 from likewise.wording import quoted
 
 # Overrides as text ("stage.0.learning_rate=3e-5") or as a mapping from path to value.
@@ -73,7 +74,8 @@ def parse_override(override: str) -> tuple[str, Any]:
     path, equals, text = override.partition("=")
     if not equals or not path.strip():
         raise UsageError(
-            f"--set {quoted(override)} is not PATH=VALUE. Write it like stage.0.learning_rate=3e-5."
+            f"{spelt('overrides')} {quoted(override)} is not PATH=VALUE. Write it like "
+            "stage.0.learning_rate=3e-5."
         )
     return path.strip(), parse_toml_value(text.strip())
 

@@ -41,6 +41,7 @@ from likewise.outputs import (
     read_mark,
 )
 from likewise.schema.recipe import Recipe, parse_recipe
+from likewise.spelling import spelt, spelt_together
 from likewise.training.checkpoints import complete_checkpoints
 from likewise.wording import listed, quoted
 
@@ -95,7 +96,7 @@ def run_folder(output: Path) -> Path:
     if named.is_symlink():  # by whatever name a model is called, it has one run
         named = Path(os.path.realpath(named))
     if not named.name:
-        raise UsageError(f"--output {output} is the root folder. Name a folder inside it.")
+        raise UsageError(f"{spelt('output')} {output} is the root folder. Name a folder inside it.")
     return named.with_name(named.name + ".run")
 
 
@@ -141,18 +142,19 @@ def run_folders(
     """The model folder and the run folder; nothing is written yet, so bad data leaves no files."""
     work, inputs = run_folder(folder), list(inputs)
     if resume and not overwrite and is_model_folder(folder) and is_run_folder(work) and can_resume(work):
-        raise UsageError(
-            f"{work} holds an unfinished run that replaces {folder}. Continue it with --resume --overwrite."
-        )
+        both = spelt_together(resume=None, overwrite=None)
+        raise UsageError(f"{work} holds an unfinished run that replaces {folder}. Continue it with {both}.")
     check_model_folder(folder, inputs=inputs, overwrite=overwrite)
     check_beside_inputs(work, inputs)
     if resume and not work.exists():
-        raise UsageError(f"{work} does not exist, so there is no run to resume. Leave --resume out.")
+        found = f"{work} does not exist, so there is no run to resume"
+        raise UsageError(f"{found}. Leave {spelt('resume')} out.")
     if work.exists():
         check_run_folder(work)
     if work.exists() and not resume and not overwrite and can_resume(work):
         raise UsageError(
-            f"{work} holds an unfinished run. Continue it with --resume, or start over with --overwrite."
+            f"{work} holds an unfinished run. Continue it with {spelt('resume')}, or start over with "
+            f"{spelt('overwrite')}."
         )
     return folder, work
 
@@ -174,7 +176,7 @@ def working_in(work: Path, mark: RunMark, *, resume: bool) -> Iterator[str]:
 
     A run that ends before it could be resumed leaves no folder.
     """
-    busy = f"{work} is in use by another training. Wait until it ends, or choose another --output."
+    busy = f"{work} is in use by another training. Wait until it ends, or choose another {spelt('output')}."
     sweep(work.parent)
     if work.exists():
         with locked(work / _LOCK, busy):
@@ -212,10 +214,14 @@ def remove_run(work: Path) -> None:
         _log.warning("%s is kept, because it holds files that Likewise did not write", work)
 
 
+def _starting_over() -> str:
+    return f"start over with {spelt('overwrite')} and without {spelt('resume')}"
+
+
 def same_run(work: Path, mark: RunMark) -> RunMark:
     """The mark of a resumed run; raises an error for another recipe, other rows or another encoder."""
     kept = _read_mark(work)
-    again = "Resume with the same ones, or start over with --overwrite and without --resume."
+    again = f"Resume with the same ones, or {_starting_over()}."
     recipe = _recipe_in(kept, work)
     if recipe != mark.recipe:
         changed = "" if recipe is None else f" ({_differences(recipe, mark.recipe)})"
@@ -223,7 +229,7 @@ def same_run(work: Path, mark: RunMark) -> RunMark:
     rows = kept.get("rows")
     whole = isinstance(rows, list) and all(isinstance(prints, dict) for prints in rows)
     if rows is None or not whole or len(rows) != len(mark.rows):
-        raise UsageError(f"{work / RUN_MARK} is damaged. Start over with --overwrite.")
+        raise UsageError(f"{work / RUN_MARK} is damaged. Start over with {spelt('overwrite')}.")
     for number, (then, now) in enumerate(zip(rows, mark.rows, strict=True)):
         others = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
         if others:
@@ -234,7 +240,7 @@ def same_run(work: Path, mark: RunMark) -> RunMark:
     if kept.get("precision") != mark.precision:
         raise UsageError(
             f"{work} was started with precision {kept.get('precision')}, not {mark.precision}. Resume with "
-            "the same precision, or start over with --overwrite and without --resume."
+            f"the same precision, or {_starting_over()}."
         )
     before = kept.get("start")
     if before != dict(mark.start):

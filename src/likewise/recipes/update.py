@@ -42,6 +42,7 @@ from likewise.recipes.runfiles import (
 from likewise.records import Record, Relation
 from likewise.schema.base import Addition, Stage
 from likewise.schema.recipe import Recipe, parse_recipe
+from likewise.spelling import spelt, spelt_call
 from likewise.wording import counted
 
 Mode = Literal["zero", "hot", "cold"]
@@ -121,7 +122,8 @@ def update_model(
         )
         if addition.new_labels is not None:
             if rehearse is not None:
-                raise UsageError("all old texts are trained on when a label is added. Leave --rehearse out.")
+                out = f"Leave {spelt('rehearse')} out."
+                raise UsageError(f"all old texts are trained on when a label is added. {out}")
             found = train_on_all(answerer, recipe, context=context, place=place)
         else:
             found = train_on(
@@ -161,17 +163,18 @@ class UpdatePlace:
 def _check_mode(output: str | Path, mode: str, *, resume: bool) -> Path:
     """The folder of the new model; raises an error for an unknown mode or one that cannot be resumed."""
     if mode not in MODES:
-        raise UsageError(f"--mode {mode!r} is not one of {', '.join(MODES)}")
+        raise UsageError(f"{spelt('mode')} {mode!r} is not one of {', '.join(MODES)}")
     if mode == "zero" and resume:
-        raise UsageError("--mode zero trains nothing, so there is nothing to resume. Leave --resume out.")
+        found = f"{spelt('mode', 'zero')} trains nothing, so there is nothing to resume"
+        raise UsageError(f"{found}. Leave {spelt('resume')} out.")
     return Path(output)
 
 
 def _recipe_of(answerer: Answerer, model: str | Path) -> Recipe:
     if "recipe" not in answerer.about:
         raise ModelError(
-            f"{model} was not trained by Likewise, so it cannot be updated. Train it first (likewise train "
-            "RECIPE), or give it labels to choose from (likewise classify --labels)."
+            f"{model} was not trained by Likewise, so it cannot be updated. Train it first "
+            f"({spelt_call('train', 'RECIPE')}), or classify with it and give {spelt('labels', '…')}."
         )
     path = Path(model) / DOCUMENT
     stage_reports(answerer.about, path)  # told again by the new model's card, after all the training
@@ -187,7 +190,8 @@ def _new_relation(
     if addition.new_labels is not None:
         return _with_new_labels(stage, known, addition, mode)
     if addition.name in known:
-        raise UsageError(f"the model already answers {addition.name!r}. Choose another --task NAME.")
+        another = f"Choose another {spelt('task', 'NAME')}."
+        raise UsageError(f"the model already answers {addition.name!r}. {another}")
     relation = stage.new_relation(addition, str(model))
     stage.check_addition(addition, mode)
     return relation
@@ -202,12 +206,13 @@ def _with_new_labels(stage: Stage, known: Mapping[str, Relation], addition: Addi
         )
     if mode == "zero" and addition.source is not None:
         raise UsageError(
-            f"--mode zero trains on no data, but {addition.source} is given. Leave it out, or use --mode hot."
+            f"{spelt('mode', 'zero')} trains on no data, but {addition.source} is given. Leave it out, or "
+            f"use {spelt('mode', 'hot')}."
         )
     if mode != "zero" and addition.source is None:
         raise UsageError(
-            f"--mode {mode} trains on texts with the new label, but no file is given. Name one, or use "
-            "--mode zero."
+            f"{spelt('mode', mode)} trains on texts with the new label, but no file is given. Name one, or "
+            f"use {spelt('mode', 'zero')}."
         )
     return stage.widened(known[addition.name], addition)
 
@@ -218,8 +223,8 @@ def _refuse_to_lose(answerer: Answerer, old: Recipe) -> None:
     lost = [relation.name for relation in answerer.relations if relation.name not in trained]
     if lost:
         raise UsageError(
-            f"{', '.join(lost)} was added without ratings, and --mode cold would lose it. Use --mode hot, or "
-            "update the model from before that addition."
+            f"{', '.join(lost)} was added without ratings, and {spelt('mode', 'cold')} would lose it. Use "
+            f"{spelt('mode', 'hot')}, or update the model from before that addition."
         )
 
 

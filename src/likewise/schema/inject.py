@@ -11,6 +11,7 @@ from likewise.data.own import OwnTable
 from likewise.schema.base import FILTER_KEYS, HEAD_RATE, Adopted, FilteredStage, OptimisedStage, own_entry
 from likewise.schema.pairs import FEW
 from likewise.schema.parts import MAX_BATCH, MAX_EPOCHS, Part
+from likewise.spelling import spelt
 
 
 class ParaphraseSpec(Part):
@@ -153,7 +154,7 @@ class InjectStage(OptimisedStage, FilteredStage):
         if len(table.texts) != 2:
             return f"it learns from paraphrases, but {table.name} has one text column, {table.texts[0]!r}"
         if table.declared:
-            return "it learns phrases and no relation, but --relation declares one"
+            return f"it learns phrases and no relation, but {spelt('relations')} declares one"
         changed: dict[str, Any] = {"data": [own_entry(table)], "filter_against": []}
         if table.rows is not None and table.rows < FEW:
             changed["batch_size"] = 16  # in batches of 100, a small table has a step or two per epoch

@@ -22,6 +22,7 @@ from likewise.schema.base import (
 )
 from likewise.schema.pairs import MOST_EPOCHS, settings_for_few
 from likewise.schema.parts import MAX_BATCH, MAX_EPOCHS, relation_table
+from likewise.spelling import spelt_call
 
 # With 1,000 pairs, 12 epochs are better on dev than 4, and 32 hardly better than 12
 # (experiments paraphrase-epochs-*).
@@ -119,7 +120,7 @@ class JointStage(TrainedStage):
         """Raise an error, because its head is for one relation."""
         raise UsageError(
             f"{model} was fine-tuned on one relation and cannot learn another. Train a new model with "
-            "likewise train finetune."
+            f"{spelt_call('train', 'finetune')}."
         )
 
 

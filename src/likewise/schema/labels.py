@@ -29,6 +29,7 @@ from likewise.schema.base import (
     unrated,
 )
 from likewise.schema.parts import MAX_WIDTH, relation_table
+from likewise.spelling import spelt
 
 MOST_TEMPLATES = 50
 # For encoders that were not trained on labels, and for `train FILE`. No single template is best everywhere;
@@ -192,7 +193,7 @@ class LabelsStage(TrainedStage):
         if addition.describe is not None or addition.scale is not None:
             raise UsageError(
                 f"{model} classifies texts, so a new task needs labels and no description or scale. Name "
-                "the labels with --labels."
+                f"the labels with {spelt('labels', '…')}."
             )
         if addition.source is None:
             raise UsageError(
@@ -210,8 +211,10 @@ class LabelsStage(TrainedStage):
             [found] = infer_relations(addition.source, declared=declared, text_a=addition.text, pairs=False)
         except DataError as error:
             # The reader's remedies name options that an update does not have.
-            remedy = "name the column with --column, or the labels with --labels 'one, other'"
-            told = [replace(p, remedy=remedy) if "--relation" in p.remedy else p for p in error.problems]
+            remedy = f"name the column with {spelt('column', '…')}, or the labels with {spelt('labels', '…')}"
+            told = [
+                replace(p, remedy=remedy) if spelt("relations") in p.remedy else p for p in error.problems
+            ]
             raise (DataError(told) if told else error) from None
         return Relation.classes(addition.name, found.labels)
 
@@ -318,6 +321,6 @@ def _column(addition: Addition) -> str:
     if known and column not in known:
         raise UsageError(
             f"{addition.source} has no relation {column!r}, but {', '.join(known)}. Name one of them with "
-            "--column."
+            f"{spelt('column', '…')}."
         )
     return column

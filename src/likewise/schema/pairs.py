@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from likewise.schema.base import (
 )
 from likewise.schema.parts import MAX_WIDTH, EncoderSpec, Part, relation_table
 from likewise.schema.shipped import shipped_document
+from likewise.spelling import spelt, spelt_call, spelt_together
 
 # With fewer rows than FEW, batches are small, and the epochs are enough for training to see about this many
 # pairs.
@@ -260,7 +260,7 @@ class PairsStage(TrainedStage):
         if addition.labels is not None or addition.text is not None:
             raise UsageError(
                 f"{model} answers pairs, so a new relation needs a description and a scale, not labels. Give "
-                "--describe and --scale."
+                f"{spelt('describe', '…')} and {spelt('scale', '…')}."
             )
         if not self.extendable():
             raise UsageError(
@@ -271,12 +271,13 @@ class PairsStage(TrainedStage):
         if not (addition.describe or "").strip():
             raise UsageError(
                 f"{addition.name} has no description, which is all that the model reads of it. Give the "
-                'question in words: --describe "…".'
+                f"question in words: {spelt('describe', '…')}."
             )
         scale = addition.scale or ""
         if ".." not in scale and "<" not in scale:
-            found = f"--scale {scale!r} is not a scale" if scale else f"{addition.name} has no scale"
-            raise UsageError(f"{found}. Give --scale lo..hi, such as 0..4, or --scale 'low<middle<high'.")
+            found = f"{spelt('scale')} {scale!r} is not a scale" if scale else f"{addition.name} has no scale"
+            ways = f"{spelt('scale', 'lo..hi')}, such as 0..4, or {spelt('scale', 'low<middle<high')}"
+            raise UsageError(f"{found}. Give {ways}.")
         relation = Relation.parse(f"{addition.name}:{scale}")
         return replace(relation, description=str(addition.describe).strip())
 
@@ -288,19 +289,19 @@ class PairsStage(TrainedStage):
         """Raise an error for rows that a mode does not use, and for a mode without the rows it needs."""
         if mode == "zero" and addition.source is not None:
             raise UsageError(
-                f"--mode zero trains on no data, but {addition.source} is given. Leave it out, or use --mode "
-                "hot."
+                f"{spelt('mode', 'zero')} trains on no data, but {addition.source} is given. Leave it out, "
+                f"or use {spelt('mode', 'hot')}."
             )
         if mode != "zero" and addition.source is None:
             raise UsageError(
-                f"--mode {mode} trains on rated pairs, but no file is given. Name a file of rated pairs, or "
-                "use --mode zero."
+                f"{spelt('mode', mode)} trains on rated pairs, but no file is given. Name a file of rated "
+                f"pairs, or use {spelt('mode', 'zero')}."
             )
         rows = None if addition.source is None else count_rows(addition.source)
         if mode == "hot" and rows is not None and 0 < rows < FEWEST_TO_SPLIT:
             found = f"has {rows} rated pairs, but a part of them becomes the dev set, which takes"
             found = f"{found} {FEWEST_TO_SPLIT} or more"
-            remedy = "add rated pairs, or use --mode zero"
+            remedy = f"add rated pairs, or use {spelt('mode', 'zero')}"
             raise DataError([Problem(str(addition.source), found, remedy)])
 
     def adding(self, addition: Addition, relation: Relation) -> dict[str, Any]:
@@ -356,8 +357,9 @@ def head_of(name: str, kind: str) -> dict[str, Any]:
 
 def _only_one_text(table: OwnTable) -> Problem:
     remedy = (
-        "name both columns with --text-a NAME --text-b NAME, or learn from single texts with "
-        f"likewise train finetune --data {shlex.quote(table.name)}"
+        f"name both columns with {spelt_together(text_a='NAME', text_b='NAME')}, or learn from single "
+        "texts with "
+        f"{spelt_call('train', 'finetune', data=table.name)}"
     )
     found = f"has one column of texts, {table.texts[0]!r}, but pairs need two"
     return Problem(table.name, found, remedy)

@@ -14,6 +14,7 @@ from pydantic import Field, PlainValidator, SerializeAsAny, field_validator, mod
 from likewise.documents import FileName, Seed, validate
 from likewise.schema.base import Stage, pick_stage
 from likewise.schema.parts import EncoderSpec, Part, RelationSpec
+from likewise.spelling import spelt
 
 # Each has a head, a column of answers and a line in every plan.
 MAX_RELATIONS = 1_000
@@ -75,7 +76,9 @@ class Recipe(Part):
         relations = data.get("relation") if isinstance(data, dict) else None
         if isinstance(relations, dict) and len(relations) > MAX_RELATIONS:
             found = f"relation: has {len(relations):,} relations, but at most {MAX_RELATIONS:,} can be learnt"
-            raise ValueError(f"{found} at once; name those that you need with --relation NAME:lo..hi")
+            raise ValueError(
+                f"{found} at once; name those that you need with {spelt('relations', 'NAME:lo..hi')}"
+            )
         return data
 
     @field_validator("encoder", mode="before")

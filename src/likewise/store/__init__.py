@@ -16,6 +16,6 @@ again with sentence-transformers drops `likewise/`.
 
 from __future__ import annotations
 
-from likewise.store.saving import save_model
+from likewise.store.saving import save_loaded, save_model
 
-__all__ = ["save_model"]
+__all__ = ["save_loaded", "save_model"]

@@ -57,8 +57,11 @@ def model_card(name: str, document: Mapping[str, Any], parts: CardParts) -> str:
 
 def relations_table(document: Mapping[str, Any]) -> list[str]:
     """The relations that a model answers, as a table."""
+    trained = "This model was trained with Likewise. It answers these relations:"
     return [
-        "This model was trained with Likewise. It answers these relations:",
+        trained
+        if document.get("recipe")
+        else "This encoder was saved by Likewise. It answers this relation:",
         "",
         "| relation | scale | source | description |",
         "|---|---|---|---|",

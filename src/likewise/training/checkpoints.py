@@ -33,6 +33,7 @@ from likewise import ranks
 from likewise.disk import folder_aside, path_aside, remove_folder
 from likewise.errors import EvaluationError, LikewiseError, ModelError
 from likewise.files import file_sha256
+from likewise.spelling import spelt
 from likewise.training.runstate import RunState
 
 _log = logging.getLogger("likewise")
@@ -213,7 +214,8 @@ def restoring(folder: Path) -> Iterator[None]:
         if isinstance(error, LikewiseError):
             raise
         found = f"its state does not fit this training ({type(error).__name__}: {error})"
-        raise ModelError(f"{folder}: {found}. Start over with --overwrite and without --resume.") from error
+        remedy = f"Start over with {spelt('overwrite')} and without {spelt('resume')}"
+        raise ModelError(f"{folder}: {found}. {remedy}.") from error
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, folder: Path, values: Mapping[str, Any]) -> None:

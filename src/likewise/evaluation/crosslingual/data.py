@@ -16,6 +16,7 @@ from likewise.evaluation.crosslingual.retrieval import Parallel
 from likewise.evaluation.crosslingual.row_bootstrap import SAMPLES
 from likewise.evaluation.suites import LANGUAGE_PAIRS
 from likewise.records import Record
+from likewise.spelling import spelt
 
 PAIRS = LANGUAGE_PAIRS
 CORPUS = "stsb_multi_mt"
@@ -126,6 +127,6 @@ def _retrieval_files(
             f"there is no parallel text for {', '.join(absent)}. Available are: "
             f"{', '.join(sorted(found)) or 'none'}"
         )
-        remedy = f"name the folder that holds it with --data-dir DIR or {DATA_VARIABLE}"
+        remedy = f"name the folder that holds it with {spelt('data_dir', 'DIR')} or {DATA_VARIABLE}"
         raise DataError([Problem(RETRIEVAL_FOLDER, message, remedy)])
     return [found[code] for code in wanted], ()
