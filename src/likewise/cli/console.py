@@ -14,6 +14,7 @@ import logging
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -186,12 +187,32 @@ def progress_bar(unit: str) -> Progress:
     )
 
 
+# Where no bar can be shown, as in a log file, a line is printed every so many seconds.
+LINE_SECONDS = 30.0
+
+
 @contextmanager
 def counting(label: str, unit: str, total: int | None) -> Iterator[Any]:
-    """A progress bar as a function: call it with the number of items just done."""
+    """A progress bar as a function: call it with the number of items just done. Away from a terminal it
+    prints a line now and then.
+    """
+    done, told = 0, time.monotonic()
+
+    def tell(count: int) -> None:
+        nonlocal done, told
+        done += count
+        if not err.is_terminal and time.monotonic() - told >= LINE_SECONDS:
+            told = time.monotonic()
+            note(f"{label}: {done:,}{'' if total is None else f' of {total:,}'} {unit}")
+
     with progress_bar(unit) as bar:
         task = bar.add_task(printable(label), total=total)
-        yield lambda count: bar.advance(task, count)
+
+        def advance(count: int) -> None:
+            bar.advance(task, count)
+            tell(count)
+
+        yield advance
 
 
 class TrainingView:
