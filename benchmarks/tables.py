@@ -48,6 +48,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "described": relations.described,
     "explaining": phrases.explaining,
     "faults": reliability.faults,
+    "score-file": reliability.score_file,
     "headline": regression.headline,
     "house": house.house,
     "injected-epochs": phrases.injected_epochs,

@@ -161,7 +161,7 @@ BAD = {
     "out-of-range score": ("p.csv", (HEADER + GOOD + "a,b,7.5\n").encode(), "p.csv:22"),
     "NaN": ("p.csv", (HEADER + GOOD + "a,b,nan\n").encode(), "p.csv:22: similarity is NaN"),
     "empty text": ("p.csv", (HEADER + GOOD + ",b,2\n").encode(), "p.csv:22"),
-    "one-column tsv": ("p.tsv", (HEADER + GOOD).encode(), "p.tsv"),
+    "one-column tsv": ("p.tsv", b"similarity\n1\n2\n", "p.tsv"),
     "wrong encoding": ("p.csv", (HEADER + GOOD + "café,b,2\n").encode("latin-1"), "UTF-8"),
     "truncated xz": ("p.csv.xz", lzma.compress((HEADER + GOOD * 50).encode())[:-60], "p.csv.xz"),
     "over-long text": ("p.csv", (HEADER + GOOD + "a" * 100_001 + ",b,2\n").encode(), "p.csv:22"),
@@ -218,7 +218,8 @@ def test_bad_model_or_recipe_is_one_message(verb, tmp_path, tiny_encoder):
 def test_scoring_stops_at_a_bad_row_and_leaves_nothing_half_written(model, tmp_path):
     rows = "".join(f"a man {i},a dog\n" for i in range(50))
     (tmp_path / "p.csv").write_text(f"text_a,text_b\n{rows},the cat\n")
-    result = call("score", "p.csv", "--model", model, "--output", "out.csv", cwd=tmp_path)
+    stop = ("--on-bad", "stop")
+    result = call("score", "p.csv", "--model", model, "--output", "out.csv", *stop, cwd=tmp_path)
     assert result.returncode == 1
     assert "p.csv:52" in result.stderr
     assert "Traceback" not in result.stderr

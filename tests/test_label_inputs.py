@@ -260,9 +260,8 @@ def test_an_empty_text_is_named_by_file_and_line(trained, refuse, empty):
     (trained / "tasks.toml").write_text(recipe.replace("[relation.pace]", "[relation.tone]"))
     place = "bad.csv:3: text is empty"
     assert place in refuse(*TRAIN, code=1)
-    assert place in refuse(
-        "classify", "bad.csv", "--model", "model", "--task", "pace", "--output", "sorted.csv", code=1
-    )
+    stop = ("--output", "sorted.csv", "--on-bad", "stop")
+    assert place in refuse("classify", "bad.csv", "--model", "model", "--task", "pace", *stop, code=1)
     for mode in ("zero", "hot", "cold"):
         said = refuse(
             *("update", "model", "bad.csv", "--task", "tone", "--mode", mode, "--output", "new"), code=1

@@ -10,6 +10,20 @@ _MODELS = {"default": "all-MiniLM-L6-v2", "mpnet": "all-mpnet-base-v2"}
 _KINDS = {"encoder": "one encoder", "two encoders": "a second encoder for labels"}
 
 
+def score_file() -> str:
+    """A large file of pairs, scored undisturbed and with two kills."""
+    found = read("score-file")
+    rows = [
+        ["pairs, and distinct texts", f"{found['pairs']:,}, {found['distinct_texts']:,}"],
+        ["pairs a second, undisturbed", f"{found['pairs_per_second']:.0f}"],
+        ["largest memory of the four runs", f"{found['max_rss_mb']:,.0f} MB"],
+        ["runs killed by SIGKILL, then resumed", str(len(found["kills"]))],
+        ["same bytes as undisturbed", "yes" if found["same_bytes"] else "no"],
+        ["rows written, and files left over", f"{found['rows_written']:,}, {len(found['left_over'])}"],
+    ]
+    return markdown(["`benchmarks/score_file.py`", "all-MiniLM-L6-v2, CPU, one thread"], rows)
+
+
 def faults() -> str:
     """Every call of every command that changes a file: failed, and killed there."""
     found = read("faults")["scenarios"]

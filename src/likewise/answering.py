@@ -66,7 +66,7 @@ class Answers:
 
     `relation` is the relation that was answered, with the scale of the numbers. Labels come with
     `probabilities`, N×C in the order of the relation's labels. `interval` is N×2 if a calibrated model gives
-    one.
+    one. The rows `unanswered` have NaN, and None for a label.
     """
 
     relation: Relation
@@ -74,18 +74,47 @@ class Answers:
     values: Numbers | list[str]
     probabilities: Probabilities | None = None
     interval: NDArray[np.float64] | None = None
+    unanswered: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         """Refuse answers that are not finite numbers. Every answer of every model passes here."""
         for numbers in (self.values, self.probabilities, self.interval):
             if isinstance(numbers, np.ndarray) and not np.isfinite(numbers).all():
-                wrong = ~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1)
+                wrong = np.atleast_1d(~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1))
+                wrong[list(self.unanswered)] = False
+                if not wrong.any():
+                    continue
                 count = f"{int(wrong.sum()):,} of {len(numbers):,} answers are not finite numbers"
                 raise EvaluationError(
                     f"{self.relation.name}: {count}, the first in row "
                     f"{int(np.argmax(wrong)) + 1:,}. The model's weights are damaged or too large. "
                     f"Try {spelt('precision', 'fp32')}, or train the model again."
                 )
+
+    def spread(self, places: Sequence[int], count: int) -> Answers:
+        """These answers at their places among `count` rows. The other rows are unanswered."""
+        labels: list[Any] = [None] * count
+        if isinstance(self.values, list):
+            for place, label in zip(places, self.values, strict=True):
+                labels[place] = label
+        return Answers(
+            self.relation,
+            self.source,
+            labels if isinstance(self.values, list) else _spread(self.values, places, count),
+            None if self.probabilities is None else _spread(self.probabilities, places, count),
+            None if self.interval is None else _spread(self.interval, places, count),
+            frozenset(range(count)) - frozenset(places),
+        )
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, str) else float(value)
+
+
+def _spread(numbers: Numbers, places: Sequence[int], count: int) -> Numbers:
+    found = np.full((count, *numbers.shape[1:]), np.nan)
+    found[list(places)] = numbers
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +333,8 @@ class Scores(Mapping[str, "Numbers | list[str]"]):
     def __repr__(self) -> str:
         parts = []
         for relation in self.relations:
-            values = [v if isinstance(v, str) else round(float(v), 3) for v in list(self[relation.name])[:6]]
+            first = list(self[relation.name])[:6]
+            values = [v if v is None or isinstance(v, str) else round(float(v), 3) for v in first]
             more = ", …" if len(self[relation.name]) > 6 else ""
             parts.append(f"{relation.name} ({relation.scale}): [{', '.join(map(str, values))}{more}]")
         return "Scores(" + "; ".join(parts) + ")"
@@ -318,13 +348,12 @@ class Scores(Mapping[str, "Numbers | list[str]"]):
         }
 
     def rows(self) -> list[dict[str, float | str]]:
-        """One mapping per pair, from relation to answer."""
-        columns = {name: list(self[name]) for name in self}
+        """One mapping per pair, from relation to answer. A pair that could not be read has NaN, or None for a
+        label.
+        """
+        columns: dict[str, list[Any]] = {name: list(self[name]) for name in self}
         count = len(next(iter(columns.values()), []))
-        return [
-            {name: v if isinstance(v := values[i], str) else float(v) for name, values in columns.items()}
-            for i in range(count)
-        ]
+        return [{name: _plain(values[i]) for name, values in columns.items()} for i in range(count)]
 
     def to_frame(self, pairs: Any = None) -> DataFrame:
         """The answers as a pandas frame, one row per pair, with the index of the frame that was scored.
@@ -350,7 +379,7 @@ def chance_column(relation: str, label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """Labels for texts: probabilities N×C, in the order of the labels.
+    """Labels for texts: probabilities N×C, in the order of the labels. A text that was not read has NaN.
 
     A text whose labels all stay below the probability `none_below` is none of these.
     """
@@ -369,14 +398,14 @@ class Classes:
 
     @property
     def best(self) -> list[str]:
-        """The most probable label of each text, or "none of these"."""
-        best = [self.labels[int(place)] for place in self.probabilities.argmax(axis=1)]
-        if self.none_below is None:
-            return best
-        highest = self.probabilities.max(axis=1)
-        return [
-            NONE_OF_THESE if p < self.none_below else label for p, label in zip(highest, best, strict=True)
-        ]
+        """The most probable label of each text, "none of these", or None for a text that was not read."""
+        found: list[Any] = [self.labels[int(place)] for place in self.probabilities.argmax(axis=1)]
+        for row, highest in enumerate(self.probabilities.max(axis=1)):
+            if np.isnan(highest):
+                found[row] = None
+            elif self.none_below is not None and highest < self.none_below:
+                found[row] = NONE_OF_THESE
+        return found
 
     def to_frame(self, texts: Any = None) -> DataFrame:
         """The most probable `label` and the columns `p(LABEL)` as a pandas frame, one row per text.

@@ -61,12 +61,18 @@ class BusyError(UsageError):
 
 
 @contextmanager
-def open_aside(path: str | Path, *, replace: bool = True, ours: bool = False) -> Iterator[BinaryIO]:
+def open_aside(
+    path: str | Path,
+    *,
+    replace: bool = True,
+    ours: bool = False,
+    before_naming: Callable[[Path], None] | None = None,
+) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its name when the block succeeds and vanishes when it fails.
 
     Missing folders are made. Without `replace`, a file that appears under the name in the meantime is kept. A
     device or pipe (/dev/stdout) is written to directly. A file that this command reads is refused, unless it
-    is `ours`, as in a cache.
+    is `ours`, as in a cache. `before_naming` is called with the complete file just before it takes its name.
     """
     target = _real(path)
     if not ours:
@@ -79,9 +85,12 @@ def open_aside(path: str | Path, *, replace: bool = True, ours: bool = False) ->
         with saying_why(path), _open_device(target) as device:
             yield device
         return
-    with path_aside(path, replace=replace, ours=ours) as whole, whole.open("xb") as handle:
-        yield handle
-        handle.flush()
+    with path_aside(path, replace=replace, ours=ours) as whole:
+        with whole.open("xb") as handle:
+            yield handle
+            handle.flush()
+        if before_naming is not None:
+            before_naming(whole)
 
 
 def _open_device(path: Path) -> BinaryIO:

@@ -6,6 +6,7 @@ The command line and the Python functions show the same. In a notebook, lines an
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -49,6 +50,8 @@ class PrintableConsole(Console):
 err = PrintableConsole(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 # What is done once before the first step, and in which unit, by kind of event.
+# Where no bar can be shown, as in a log file, a line is printed every so many seconds.
+LINE_SECONDS = 30.0
 _BEFORE = {"encode": ("encoding", "texts"), "align": ("aligning", "pairs")}
 
 
@@ -84,13 +87,25 @@ def progress_bar(unit: str) -> Progress:
 
 @contextmanager
 def counting(label: str, unit: str, total: int | None) -> Iterator[Any]:
-    """A progress bar as a function: call it with the number of items just done."""
+    """A progress bar as a function: call it with the number of items just done. Away from a terminal it
+    prints a line now and then.
+    """
     bar = progress_bar(unit)
     task = bar.add_task(printable(label), total=total)
+    done, told = 0, time.monotonic()
+
+    def advance(count: int) -> None:
+        nonlocal done, told
+        done += count
+        bar.advance(task, count)
+        if not err.is_terminal and time.monotonic() - told >= LINE_SECONDS:
+            told = time.monotonic()
+            note(f"{label}: {done:,}{'' if total is None else f' of {total:,}'} {unit}")
+
     with suppress(LiveError):
         bar.start()
     try:
-        yield lambda count: bar.advance(task, count)
+        yield advance
     finally:
         bar.stop()
 

@@ -447,7 +447,7 @@ def test_tables_close_their_file_whoever_reads_them(tmp_path, ending):
     table = open_table(path)
     del table, rows
     assert handles() == 0
-    path.write_bytes(content[:-30] if ending != "csv" else b"a,a\n")
+    path.write_bytes(content[:-30] if ending != "csv" else b'a,"a\n')
     with pytest.raises(FormatError):
         list(open_table(path))
     assert handles() == 0

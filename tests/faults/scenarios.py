@@ -60,9 +60,9 @@ class Scenario:
     exchange: bool = True
 
 
-def _score(name: str, file: str, world: str = "model", **more: tuple[str, ...]) -> Scenario:
+def _score(name: str, file: str, world: str = "model", **more: object) -> Scenario:
     command = ("score", "inputs/many.csv", "--model", "inputs/model", "--output", file, *_CPU)
-    return Scenario(name, command, world, outputs=(file,), **more)
+    return Scenario(name, command, world, outputs=(file,), **more)  # type: ignore[arg-type]
 
 
 def _train(name: str, recipe: str, *more: str, world: str = "plain", **options: object) -> Scenario:
@@ -92,6 +92,12 @@ SCENARIOS = (
     _score("score csv.gz", "out/scored.csv.gz"),
     _score("score parquet", "out/scored.parquet"),
     _score("score over old", "out/scored.csv", "old scores", options=("--overwrite",)),
+    _score(
+        "score in sections",
+        "out/scored.csv",
+        resume=("--resume",),
+        call="tests.faults.writers:score_in_sections",
+    ),
     Scenario("classify", _CLASSIFY, "labels", outputs=("out/sorted.csv",)),
     Scenario("explain", _EXPLAIN, "model", outputs=("out/links.jsonl",)),
     Scenario(

@@ -245,7 +245,8 @@ class Bench:
         return len(self._went_on)
 
     def _wrong_after(self, scenario: Scenario, reference: Reference) -> Iterable[str]:
-        has_run = any((self.world / "out").glob("*.run"))
+        out = self.world / "out"
+        has_run = any([*out.glob("*.run"), *out.glob("*.part")])
         command = [*command_of(scenario), *(scenario.resume if has_run else ())]
         for arguments in (command, *map(list, scenario.then)):
             ran = self._as_told(arguments, scenario)

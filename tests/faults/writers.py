@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from likewise.cli import answering, main
 from likewise.errors import LikewiseError
 from likewise.experiments.predictions import Gathered, write_summary
 
@@ -79,6 +80,12 @@ def _write_summary(values: list[float]) -> None:
     gathered = Gathered(about, {"gold/rated": np.array(values, dtype=np.float32)})
     result = SimpleNamespace(name="mine", predictions=gathered, to_dict=lambda: {"values": values})
     write_summary(result, Path("out/summary"))
+
+
+def score_in_sections() -> None:
+    """`likewise score`, with sections of so few texts that a small table has several."""
+    answering.WINDOW, answering.SECTION_TEXTS = 64, 30
+    main()
 
 
 def never_swept() -> None:

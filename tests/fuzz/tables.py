@@ -174,6 +174,8 @@ def read_independently(content: bytes, ending: str) -> Read:
     """Rows of a file as the standard library and pyarrow read it."""
     if ending == ".parquet":
         return _read_parquet(content)
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return Read([], bad="unknown")  # UTF-16 is read, as spreadsheets write it
     try:
         text = content.removeprefix(b"\xef\xbb\xbf").decode("utf8")
     except UnicodeDecodeError as error:
@@ -194,10 +196,19 @@ def read_independently(content: bytes, ending: str) -> Read:
         return Read([], bad=f"it is not CSV ({error})")
     if not split:
         return Read([], bad="it is empty")
+    return _judged(split, text, ending)
+
+
+def _judged(split: list[list[str]], text: str, ending: str) -> Read:
+    """The rows of a delimited file, unless they may be read in another way too."""
     header = tuple(name.strip() for name in split[0])
-    if len(set(header)) != len(header) and "" not in header:
-        return Read([], bad="two columns have one name")
-    if any(len(row) != len(header) for row in split):
+    first = text.lstrip("\r\n").partition("\n")[0]
+    ragged = any(len(row) != len(header) for row in split)
+    others = any(mark in first for mark in (",;|" if ending == ".tsv" else ";|\t"))
+    if len(set(header)) != len(header) or ((ragged or len(header) == 1) and others) or "sep=" in first:
+        # Columns of one name are renamed, and another delimiter may fit.
+        return Read([], bad="unknown")
+    if ragged:
         return Read([], bad="its rows differ in length")
     return Read([dict(zip(header, row, strict=True)) for row in split[1:]], header)
 
@@ -231,7 +242,7 @@ def _read_parquet(content: bytes) -> Read:
 def why_it_cannot_be_answered(read: Read, wanted: Sequence[str]) -> str:
     """A reason that every verb over texts must refuse a file for."""
     if read.bad:
-        return read.bad
+        return "" if read.bad == "unknown" else read.bad
     if not read.rows:
         return "it has no rows"
     if not set(wanted) <= set(read.columns):
@@ -451,7 +462,7 @@ def _unpacked(packed: bytes, way: str, read: Read, file: str) -> Read:
 def _case(verb: str, file: str, content: bytes, read: Read, *, single: bool, ending: str) -> Case:
     wanted = ("text",) if single else ("text_a", "text_b")
     known = read.bad != "unknown" and set(wanted) <= set(read.columns)
-    must_fail = "" if read.bad == "unknown" else why_it_cannot_be_answered(read, wanted)
+    must_fail = why_it_cannot_be_answered(read, wanted)
     files: dict[str, bytes | None] = {file: content}
     arguments, judge, more = _command(verb, file, read, ending)
     if not known:
@@ -470,6 +481,7 @@ def _nothing(outcome: Outcome, folder: Path) -> Iterator[str]:
 def _command(verb: str, file: str, read: Read, ending: str) -> tuple[list[str], Judge, dict[str, Any]]:
     """The arguments of a verb over a file, what a success must show, and what the command needs."""
     cpu = ["--model", "m", "--device", "cpu"]
+    stop = [*cpu, "--on-bad", "stop"]
     train = ["--encoder", "m", "--device", "cpu", "--dry-run"]
     rows = len(read.rows)
     pairs = judge_csv_answers(read, ("text_a", "text_b"), ("similarity",))
@@ -495,10 +507,10 @@ def _command(verb: str, file: str, read: Read, ending: str) -> tuple[list[str], 
             judge_json,
             {"files": {"clean.csv": _CLEAN}},
         ),
-        "score": (["score", file, *cpu], pairs, {"models": {"m": "pairs"}}),
-        "score json": (["score", file, "--json", *cpu], judge_json_lines(rows), {"models": {"m": "pairs"}}),
+        "score": (["score", file, *stop], pairs, {"models": {"m": "pairs"}}),
+        "score json": (["score", file, "--json", *stop], judge_json_lines(rows), {"models": {"m": "pairs"}}),
         "score joint": (
-            ["score", file, *cpu],
+            ["score", file, *stop],
             judge_csv_answers(read, ("text_a", "text_b"), ()),
             {"models": {"m": "joint"}},
         ),
@@ -511,17 +523,17 @@ def _command(verb: str, file: str, read: Read, ending: str) -> tuple[list[str], 
             {"models": {"m": "pairs"}},
         ),
         "classify": (
-            ["classify", file, "--task", "mood", *cpu],
+            ["classify", file, "--task", "mood", *stop],
             judge_csv_answers(read, ("text",), ("p(fast)", "p(slow)")),
             {"models": {"m": "labels"}},
         ),
         "classify labels": (
-            ["classify", file, "--labels", "fast | a fast train, slow", "--json", *cpu],
+            ["classify", file, "--labels", "fast | a fast train, slow", "--json", *stop],
             judge_json_lines(rows),
             {"models": {"m": "labels"}},
         ),
         "score single": (
-            ["score", file, *cpu],
+            ["score", file, *stop],
             judge_csv_answers(read, ("text",), ()),
             {"models": {"m": "labels"}},
         ),

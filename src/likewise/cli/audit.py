@@ -108,6 +108,7 @@ def audit(
             help="Fail if more than this share (0 to 1) of an evaluation set is in the training data.",
         ),
     ] = None,
+    delimiter: options.Delimiter = None,
     safe_csv: options.SafeCsv = False,
 ) -> None:
     """Find evaluation pairs in training data, in either order and whatever their case and punctuation.
@@ -116,6 +117,7 @@ def audit(
 
     Example: likewise audit train.csv --against test.csv --near --strict --output clean.csv
     """
+    from likewise.data.dialects import name_delimiter
     from likewise.disk import to_json
     from likewise.evaluation.copies import require_near
     from likewise.evaluation.leakage import OverlapIndex, require_below
@@ -125,6 +127,7 @@ def audit(
     if output is not None:
         inputs = _input_files([*train, *against], data_dir)
         check_output_file(output, inputs=inputs, overwrite=overwrite)
+    name_delimiter(train, delimiter)
     places = _Places(text_a, text_b, data_dir)
     sources = [places.open(name) for name in train]
     index = OverlapIndex(_evaluations(against, places), near=near)

@@ -10,21 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from likewise.cli import options
-from likewise.cli.answering import (
-    Written,
-    answer_columns,
-    first_rows,
-    names_file,
-    texts_of,
-    write_answers,
-)
+from likewise.cli.answering import Work, Written, answer_columns, begin_rows, names_file, write_answers
 from likewise.cli.console import note, out, quiet_libraries
 from likewise.errors import DataError, Problem, UsageError
-from likewise.outputs import check_output_file
 from likewise.wording import quoted
 
 if TYPE_CHECKING:
-    from likewise.data.rows import Row
+    from likewise.data.rows import Table
     from likewise.predict import Answerer
 
 
@@ -61,6 +53,9 @@ def classify(
         ),
     ] = None,
     overwrite: options.Overwrite = False,
+    resume: options.Resume = False,
+    on_bad: options.OnBad = "blank",
+    delimiter: options.Delimiter = None,
     safe_csv: options.SafeCsv = False,
     as_json: options.Json = False,
     device: options.Device = None,
@@ -85,17 +80,20 @@ def classify(
     if not text.strip():
         raise DataError([Problem("TEXT", "the text is empty", "give a text, a file or -")])
     if not names_file(text):
-        if output is not None or column is not None:
+        if output is not None or column is not None or delimiter or resume:
             raise UsageError(
-                f"{quoted(text)} is not a file, but --output and --text need one. Name "
-                "a file, or leave them out."
+                f"{quoted(text)} is not a file, but --output, --text, --delimiter and --resume need one. "
+                "Name a file, or leave them out."
             )
         _classify_text(text, _load(model, device, precision, long), asked, as_json=as_json)
         return
-    if output is not None:
-        check_output_file(output, inputs=[text, model], overwrite=overwrite)
-    written = Written(output, as_json=as_json, safe=safe_csv, replace=overwrite)
-    _classify_file(text, (model, device, precision, long), asked, column, written)
+    written = Written(output, as_json, safe_csv, overwrite, on_bad, resume)
+    if written.is_done([text, model]):
+        return
+    from likewise.data import open_table
+
+    table = open_table(text, delimiter=delimiter)
+    _classify_file(text, table, (model, device, precision, long), asked, column, written)
 
 
 def read_labels(text: str, *, fewest: int = 2) -> dict[str, list[str]]:
@@ -149,36 +147,36 @@ def _classify_text(text: str, classifier: Answerer, asked: dict[str, Any], *, as
 
 def _classify_file(
     name: str,
+    table: Table,
     loading: tuple[str, str | None, str, str],
     asked: dict[str, Any],
     column: str | None,
     written: Written,
 ) -> None:
-    from likewise.data import open_table
     from likewise.data.columns import find_text_column
 
-    table = open_table(name)
     place = find_text_column(table.columns, column, source=table.name, option="text")
     note(f"{table.name}: reading texts from column {place!r}")
-    opened = first_rows(table)
+    begun = begin_rows(table, [place], written.on_bad)
     classifier = _load(*loading)
     wanted = classifier.wanted(asked["task"], asked["labels"])
     shown, answer_name = wanted.labels, "label" if asked["labels"] else wanted.name
     names = answer_columns([answer_name, *(f"p({label})" for label in shown)], table.columns)
 
-    def answer(window: list[Row]) -> Iterator[dict[str, object]]:
-        texts = [text for (text,) in texts_of(window, [place])]
-        found = classifier.classify(texts, **asked)
+    def answer(rows: list[tuple[str, ...]]) -> Iterator[list[object]]:
+        found = classifier.classify([text for (text,) in rows], **asked)
         for best, shares in zip(found.best, found.probabilities, strict=True):
-            yield dict(zip(names.values(), [best, *(round(float(p), 6) for p in shares)], strict=True))
+            yield [best, *(round(float(p), 6) for p in shares)]
 
-    write_answers(
+    work = Work(
         name,
         table,
-        opened,
+        [place],
+        loading[0],
         list(names.values()),
         answer,
-        written=written,
-        words=("classifying", "texts", "classified"),
-        model=classifier,
+        classifier,
+        {"verb": "classify", **asked, "running": list(loading[1:])},
+        ("classifying", "texts", "classified"),
     )
+    write_answers(work, begun, written)

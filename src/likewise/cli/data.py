@@ -18,6 +18,7 @@ from likewise.cli.data_get import columns_of, get_corpora, show_corpus, source_j
 from likewise.data.catalogue import Corpus, corpus_names, find_corpus
 from likewise.data.checking import check
 from likewise.data.corpora import locate
+from likewise.data.dialects import name_delimiter
 from likewise.data.findings import CheckReport, Summary
 from likewise.data.reading import name_splits
 from likewise.data.sources.listing import sources_of, unobtainable
@@ -95,6 +96,7 @@ def check_source(
     ] = None,
     text_a: options.TextA = None,
     text_b: options.TextB = None,
+    delimiter: options.Delimiter = None,
     max_chars: Annotated[
         int, typer.Option("--max-chars", min=1, help="Maximum number of characters in a text.")
     ] = MAX_CHARS,
@@ -106,6 +108,7 @@ def check_source(
 
     Example: likewise data check pairs.csv --relation similarity:0..5
     """
+    name_delimiter([file], delimiter)
     reports = [
         check(
             source,
@@ -144,6 +147,7 @@ def split_source(
     ] = 1,
     text_a: options.TextA = None,
     text_b: options.TextB = None,
+    delimiter: options.Delimiter = None,
     overwrite: options.Overwrite = False,
     safe_csv: options.SafeCsv = False,
     as_json: options.Json = False,
@@ -152,6 +156,7 @@ def split_source(
 
     Example: likewise data split ratings.csv --test 0.2 --output ratings
     """
+    name_delimiter([file], delimiter)
     parts = split_file(
         file,
         output,

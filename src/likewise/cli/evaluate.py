@@ -60,6 +60,7 @@ def evaluate(
     relation: options.Relations = None,
     text_a: options.TextA = None,
     text_b: options.TextB = None,
+    delimiter: options.Delimiter = None,
     source: Annotated[
         str | None,
         typer.Option(
@@ -113,8 +114,12 @@ def evaluate(
     Example: likewise evaluate default my-model --data test.csv --relation similarity:0..5
     """
     quiet_libraries()
+    from likewise.data.dialects import name_delimiter
     from likewise.evaluation.protocol import Protocol
 
+    if delimiter is not None and data is None:
+        raise UsageError("--delimiter describes a file of your own. Name it with --data.")
+    name_delimiter([data], delimiter)
     chosen = _chosen(suite, data, relation, text_a, text_b, data_dir)
     Protocol(metric=metric or "spearman", aggregation=aggregation, source=source or "answer")  # type: ignore[arg-type]
     if report is not None and not isinstance(chosen, str):

@@ -17,6 +17,7 @@ import typer
 from likewise.cli import options
 from likewise.cli.answering import first_rows, texts_of
 from likewise.cli.console import counting, note, out, quiet_libraries, written_json
+from likewise.data.dialects import name_delimiter
 from likewise.errors import DataError, UsageError
 from likewise.files import is_there, refuse_endless, refuse_output_into_input
 from likewise.outputs import check_output_file
@@ -93,6 +94,7 @@ def explain(
     ] = None,
     text_a: options.TextA = None,
     text_b: options.TextB = None,
+    delimiter: options.Delimiter = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -115,6 +117,9 @@ def explain(
     Example: likewise explain pairs.tsv --output aligned.jsonl
     """
     texts = texts or []
+    if delimiter is not None and len(texts) != 1:
+        raise UsageError("--delimiter belongs to a file of pairs. Name the file, or leave it out.")
+    name_delimiter(texts, delimiter)
     _check_call(texts, links, output, (text_a or text_b or "", relation or ""), html, as_json=as_json)
     for option, path in (("--output", output), ("--html", html)):
         if path is not None:

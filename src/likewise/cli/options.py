@@ -69,3 +69,21 @@ TextB = Annotated[
     str | None,
     typer.Option("--text-b", help="Column of the second text. Detected by its name if left out."),
 ]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter",
+        help="Character between the fields of a CSV file: , ; | or tab. Detected if left out.",
+    ),
+]
+OnBad = Annotated[
+    str,
+    typer.Option(
+        "--on-bad",
+        help=(
+            "What to do with rows whose texts are empty or unreadable: blank (keep them without answers), "
+            "skip (leave them out) or stop."
+        ),
+    ),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run with the same --output.")]

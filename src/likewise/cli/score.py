@@ -6,29 +6,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from likewise.cli import options
-from likewise.cli.answering import (
-    Written,
-    answer_columns,
-    first_rows,
-    names_file,
-    texts_of,
-    write_answers,
-)
+from likewise.cli.answering import Work, Written, answer_columns, begin_rows, names_file, write_answers
 from likewise.cli.console import note, out, quiet_libraries
 from likewise.errors import UsageError
-from likewise.files import is_there
-from likewise.outputs import check_output_file
 from likewise.wording import quoted
 
 if TYPE_CHECKING:
-    from likewise.data.rows import Row, Table
+    from likewise.data.rows import Table
     from likewise.predict import Answerer
 
 
@@ -60,6 +50,9 @@ def score(
         ),
     ] = None,
     overwrite: options.Overwrite = False,
+    resume: options.Resume = False,
+    on_bad: options.OnBad = "blank",
+    delimiter: options.Delimiter = None,
     safe_csv: options.SafeCsv = False,
     as_json: options.Json = False,
     device: options.Device = None,
@@ -83,19 +76,19 @@ def score(
             f"found {len(texts)} arguments, but {model} reads {one}. Give {one} in quotes, or one file."
         )
     if len(texts) == 2 or (single and not names_file(texts[0])):
-        if output is not None or text_a or text_b:
+        if output is not None or text_a or text_b or delimiter or resume:
             raise UsageError(
-                "--output, --text-a and --text-b need a file, but texts were given. Leave them "
-                "out, or name a file."
+                "--output, --text-a, --text-b, --delimiter and --resume need a file, but texts were given. "
+                "Leave them out, or name a file."
             )
         _score_texts(tuple(texts), _load(model, device, precision, long), relation, as_json=as_json)
         return
-    if output is not None:
-        check_output_file(output, inputs=[texts[0], model], overwrite=overwrite)
-    columns = (text_a, text_b)
-    load = partial(_load, model, device, precision, long)
-    written = Written(output, as_json=as_json, safe=safe_csv, replace=overwrite)
-    _score_file(texts[0], load, relation, columns, written, single=single)
+    written = Written(output, as_json, safe_csv, overwrite, on_bad, resume)
+    if written.is_done([texts[0], model]):
+        return
+    table = _open(texts[0], delimiter)
+    columns = _text_columns(table, (text_a, text_b), single=single)
+    _score_file(texts[0], table, columns, (model, device, precision, long), relation, written)
 
 
 def _load(model: str, device: str | None, precision: str, long: str) -> Answerer:
@@ -133,24 +126,26 @@ def _score_texts(
         out.print(line, markup=False)
 
 
-def _score_file(
-    name: str,
-    load: Any,
-    relation: list[str] | None,
-    columns: tuple[str | None, str | None],
-    written: Written,
-    *,
-    single: bool,
-) -> None:
-    from likewise.answering import chance_column
+def _open(name: str, delimiter: str | None) -> Table:
     from likewise.data import open_table
 
-    if name != "-" and not is_there(name) and (" " in name or "." not in name):
+    if not names_file(name) and (" " in name or "." not in name):
         raise UsageError(f"{quoted(name)} is not a file. For two texts, give both, each in quotes.")
-    table = open_table(name)
-    text_columns = _text_columns(table, columns, single=single)
-    opened = first_rows(table)
-    predictor = load()
+    return open_table(name, delimiter=delimiter)
+
+
+def _score_file(
+    name: str,
+    table: Table,
+    columns: tuple[str, ...],
+    loading: tuple[str, str | None, str, str],
+    relation: list[str] | None,
+    written: Written,
+) -> None:
+    from likewise.answering import chance_column
+
+    begun = begin_rows(table, columns, written.on_bad)
+    predictor = _load(*loading)
     asked = [r for r in predictor.relations if not relation or r.name in relation]
     # Labels without an order come with their probabilities.
     labels = {r.name: r.labels for r in asked if r.kind == "classes"}
@@ -160,27 +155,29 @@ def _score_file(
         for column in [r.name, *(chance_column(r.name, label) for label in labels.get(r.name, ()))]
     ]
     names = answer_columns(given, table.columns)
+    single = len(columns) == 1
 
-    def answer(window: list[Row]) -> Iterator[dict[str, object]]:
-        rows = texts_of(window, text_columns)
+    def answer(rows: list[tuple[str, ...]]) -> Iterator[list[object]]:
         scores = predictor.score([text for (text,) in rows] if single else rows, relation=relation)
         for row, found in enumerate(scores.rows()):
             answers: dict[str, float | str] = dict(found)
             chances = scores.chances(row)
             for name in labels:
                 answers |= {chance_column(name, label): p for label, p in chances[name].items()}
-            yield {names[n]: v if isinstance(v, str) else round(v, 6) for n, v in answers.items()}
+            yield [v if isinstance(v, str) else round(v, 6) for v in map(answers.__getitem__, names)]
 
-    write_answers(
+    work = Work(
         name,
         table,
-        opened,
+        columns,
+        loading[0],
         list(names.values()),
         answer,
-        written=written,
-        words=("scoring", "texts" if single else "pairs", "scored"),
-        model=predictor,
+        predictor,
+        {"verb": "score", "relation": relation, "running": list(loading[1:])},
+        ("scoring", "texts" if single else "pairs", "scored"),
     )
+    write_answers(work, begun, written)
 
 
 def _text_columns(table: Table, columns: tuple[str | None, str | None], *, single: bool) -> tuple[str, ...]:

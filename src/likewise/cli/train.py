@@ -15,7 +15,7 @@ from likewise.cli import options
 from likewise.cli.classify import read_labels
 from likewise.cli.completion import corpora, models, offering, recipes
 from likewise.cli.console import TrainingView, counting, err, note, out, quiet_libraries
-from likewise.errors import DataError, Interrupted
+from likewise.errors import DataError, Interrupted, UsageError
 
 if TYPE_CHECKING:
     from likewise.evaluation.crosslingual import CrosslingualResult
@@ -59,6 +59,7 @@ def train(
     relation: options.Relations = None,
     text_a: options.TextA = None,
     text_b: options.TextB = None,
+    delimiter: options.Delimiter = None,
     text: Annotated[
         str | None, typer.Option("--text", help="Column of the text in a table of single texts.")
     ] = None,
@@ -117,6 +118,7 @@ def train(
     from likewise.recipes.own import recipe_toml
 
     check_precision(precision)
+    _name_delimiter(source, data, delimiter)
     with TrainingView(shown=ranks.is_first()) as view:
         training = api.prepare_training(
             source,
@@ -170,6 +172,16 @@ def _show(report: RunReport, results: list[SuiteResult | CrosslingualResult], *,
     for result in results:
         out.print(result.to_text() + "\n", markup=False)
     out.print(f"model: {report.output}", markup=False)
+
+
+def _name_delimiter(source: str, data: str | None, delimiter: str | None) -> None:
+    """Read the user's table with the delimiter that was named."""
+    from likewise.api import is_recipe
+    from likewise.data.dialects import name_delimiter
+
+    if delimiter is not None and data is None and is_recipe(source):
+        raise UsageError("--delimiter describes your own table. Name it with --data, or leave it out.")
+    name_delimiter([source if data is None else data], delimiter)
 
 
 @contextmanager

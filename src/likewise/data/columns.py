@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from likewise.data.rows import Repeated
 from likewise.errors import DataError, Problem
 from likewise.spelling import spelt, spelt_together
 from likewise.wording import listed, quoted
@@ -67,14 +68,14 @@ def find_text_columns(
         )
         raise DataError([problem])
     if text_a is not None and text_b is not None:
-        return text_a, text_b
+        return require_single(text_a, columns, source), require_single(text_b, columns, source)
     by_name = {column.casefold(): column for column in reversed(columns)}
     for first, second in COUPLES:
         couple = by_name.get(first), by_name.get(second)
         if couple[0] is None or couple[1] is None:
             continue
         if text_a in (None, couple[0]) and text_b in (None, couple[1]):
-            return couple[0], couple[1]
+            return require_single(couple[0], columns, source), require_single(couple[1], columns, source)
     raise DataError([_no_couple(columns, source)])
 
 
@@ -90,11 +91,11 @@ def find_text_column(
             [missing_column(text, columns, source, f"name an existing column with {spelt(option, 'NAME')}")]
         )
     if text is not None:
-        return text
+        return require_single(text, columns, source)
     by_name = {column.casefold(): column for column in reversed(columns)}
     for name in SINGLES:
         if name in by_name:
-            return by_name[name]
+            return require_single(by_name[name], columns, source)
     if len(columns) == 1:
         return columns[0]
     found = f"no column has a known name for texts. The columns are {listed(columns)}"
@@ -107,16 +108,33 @@ def find_any_texts(
     """The two text columns of a table of pairs, or the one text column of a table of single texts."""
     try:
         return find_text_columns(columns, text_a, text_b, source=source)
+    except RepeatedError:
+        raise
     except DataError:
         if text_b is not None or (text_a is not None and text_a not in columns):
             raise
         try:
             return (find_text_column(columns, text_a, source=source),)
+        except RepeatedError:
+            raise
         except DataError:
             found = f"no column has a known name for texts. The columns are {listed(columns)}"
             one, two = spelt("text_a", "NAME"), spelt_together(text_a="NAME", text_b="NAME")
             remedy = f"name the text columns: {one} for single texts, {two} for pairs"
             raise DataError([Problem(source, found, remedy)]) from None
+
+
+class RepeatedError(DataError):
+    """A column that is asked for stands several times in the header."""
+
+
+def require_single(name: str, columns: Sequence[str], source: str, remedy: str = "rename one of them") -> str:
+    """The name of a column that is asked for. One that several columns have is an error."""
+    found = next((column for column in columns if column == name), name)
+    if isinstance(found, Repeated):
+        problem = Problem(f"{source}:1", f"two columns have the same name: {quoted(name)}", remedy)
+        raise RepeatedError([problem])
+    return found
 
 
 def missing_column(name: str, columns: Sequence[str], source: str, remedy: str) -> Problem:

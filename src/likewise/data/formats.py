@@ -1,19 +1,18 @@
 """One reader per file format. Each takes (stream, name, fail) and returns (columns, rows).
 
-csv      comma separated, quoted by `"`, one header line
-tsv      tab separated, without quoting (a `"` is a character), one header line
 jsonl    one JSON object per line; the first object names the columns
 parquet  read in batches through pyarrow, which is imported only here
+
+The readers for csv and tsv are in `delimited`, the one for xlsx is in `sheets`.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, pairwise
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from likewise.data.lines import MAX_LINE, Lines
 from likewise.data.parquetpages import GroupMemory, NotParquetError, byte_columns, group_memory
@@ -21,8 +20,18 @@ from likewise.data.rows import MAX_COLUMNS, Fail, Row, Unquoted
 from likewise.errors import FormatError, Problem
 from likewise.wording import clipped, counted, has_half_character, listed, quoted
 
-Parsed = tuple[tuple[str, ...], Iterator[Row]]
-Parser = Callable[[BinaryIO, str, Fail], Parsed]
+
+class Parsed(NamedTuple):
+    """The columns and rows of a file, the delimiter of a delimited one, and what its reader guessed."""
+
+    columns: tuple[str, ...]
+    rows: Iterator[Row]
+    delimiter: str = ""
+    notes: tuple[str, ...] = ()
+
+
+# The last argument is the delimiter that the user named.
+Parser = Callable[[BinaryIO, str, Fail, str | None], Parsed]
 
 _BATCH, _BATCH_BYTES = 1024, 2**26
 # Of parquet: bytes of pages that are unpacked together, and of those with texts, which are copied several
@@ -31,82 +40,7 @@ _PAGE_BYTES, _TEXT_BYTES, _LIST_BYTES = 2**29, 2**27, 2**29
 _MOST_VALUES, _PAGE_VALUES, _GROUP_VALUES = 2**23, 2**24, 2**27
 
 
-def parse_csv(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
-    """The rows of a comma-separated file. The number of a row is the line on which it starts."""
-    lines = Lines(stream, name, fail)
-    # The limit belongs to the whole process: it is only ever raised.
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
-    reader = csv.reader(lines, strict=True)
-    _, header = next(_csv_records(reader, lines, name, fail), (1, []))
-    columns = _check_header(header, name, (("\t", ".tsv"), (";", ""), ("|", "")))
-
-    def rows() -> Iterator[Row]:
-        width = len(columns)
-        for start, fields in _csv_records(reader, lines, name, fail):
-            if len(fields) == width:
-                yield Row(dict(zip(columns, fields, strict=True)), f"{name}:{start}")
-            else:
-                fail(
-                    _ragged(
-                        f"{name}:{start}",
-                        fields,
-                        columns,
-                        'put a field that holds a comma in double quotes (")',
-                    )
-                )
-
-    return columns, rows()
-
-
-def _csv_records(reader: Any, lines: Lines, name: str, fail: Fail) -> Iterator[tuple[int, list[str]]]:
-    while True:
-        start = lines.number + 1
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            remedy = 'close every quoted field, and double a quote inside one ("")'
-            if "new-line character" in str(error):
-                remedy = "save it with line feeds at the line ends (it has lone carriage returns)"
-            fail(Problem(f"{name}:{start}", f"this row is not valid CSV ({error})", remedy))
-            continue
-        if fields and (len(fields) > 1 or fields[0].strip()):
-            yield start, fields
-
-
-def parse_tsv(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
-    """The rows of a tab-separated file without quoting: a `"` is a character."""
-    lines = Lines(stream, name, fail)
-    records = (fields for line in lines if (fields := line.rstrip("\r\n").split("\t")) != [""])
-    columns = _check_header(next(records, []), name, ((",", ".csv"), (";", "")))
-    if len(columns) == 1:
-        found = (
-            f"the header has no tab: there is one column ({quoted(columns[0])}), but two or more are expected"
-        )
-        raise FormatError(
-            [Problem(f"{name}:1", found, "separate the fields with tabs, or save the file as .csv")]
-        )
-
-    def rows() -> Iterator[Row]:
-        width = len(columns)
-        for fields in records:
-            if len(fields) == width:
-                yield Row(dict(zip(columns, fields, strict=True)), lines.source)
-            else:
-                fail(
-                    _ragged(
-                        lines.source,
-                        fields,
-                        columns,
-                        "replace each tab or line break inside a text with a blank",
-                    )
-                )
-
-    return columns, rows()
-
-
-def parse_jsonl(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
+def parse_jsonl(stream: BinaryIO, name: str, fail: Fail, named: str | None = None) -> Parsed:
     """The rows of a file with one JSON object per line. A key that a row lacks is missing."""
     lines = Lines(stream, name, fail)
     objects = _json_objects(lines, fail)
@@ -123,7 +57,7 @@ def parse_jsonl(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
         yield first
         yield from objects
 
-    return check_columns(list(first.fields), first.source), rows()
+    return Parsed(check_columns(list(first.fields), first.source), rows())
 
 
 def _json_objects(lines: Lines, fail: Fail) -> Iterator[Row]:
@@ -155,7 +89,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
+def parse_parquet(stream: BinaryIO, name: str, fail: Fail, named: str | None = None) -> Parsed:
     """The rows of a parquet file, numbered from 1. The stream must be able to seek."""
     import pyarrow
     import pyarrow.parquet
@@ -186,7 +120,7 @@ def parse_parquet(stream: BinaryIO, name: str, fail: Fail) -> Parsed:
         except damage as error:
             raise FormatError([_not_parquet(f"{name}:{number + 1}", error)]) from None
 
-    return columns, rows()
+    return Parsed(columns, rows())
 
 
 def _batches(file: Any, stream: BinaryIO, name: str) -> Iterator[Any]:
@@ -389,31 +323,6 @@ def _not_parquet(source: str, error: Exception) -> Problem:
     return Problem(source, f"this is not a whole parquet file ({reason})", "copy it again, or write it again")
 
 
-def _check_header(header: list[str], name: str, others: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    if not header:
-        raise FormatError(
-            [
-                Problem(
-                    name,
-                    "this is empty, but a header line and rows are expected",
-                    "write a header with column names",
-                )
-            ]
-        )
-    if len(header) == 1:
-        for mark, ending in others:
-            if mark in header[0]:
-                shown = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}[mark]
-                remedy = f"name the file {ending}" if ending else "save it with commas (.csv) or tabs (.tsv)"
-                found = (
-                    f"there is one column, {quoted(header[0])}, but the fields seem to be "
-                    f"separated by {shown}"
-                )
-                raise FormatError([Problem(f"{name}:1", found, remedy)])
-    named = [column.strip() or f"column {number}" for number, column in enumerate(header, 1)]
-    return check_columns(named, f"{name}:1")
-
-
 def check_columns(columns: Sequence[object], source: str) -> tuple[str, ...]:
     """The column names as text. Equal names, or more columns than MAX_COLUMNS, are an error."""
     if len(columns) > MAX_COLUMNS:
@@ -438,15 +347,3 @@ def check_columns(columns: Sequence[object], source: str) -> tuple[str, ...]:
             found = f"the column name {quoted(name)} holds half of a surrogate pair, which is not a character"
             raise FormatError([Problem(source, found, "write it as UTF-8")])
     return names
-
-
-def _ragged(source: str, fields: Sequence[str], columns: Sequence[str], remedy: str) -> Problem:
-    counted = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
-    return Problem(
-        source,
-        (
-            f"there {'is' if len(fields) == 1 else 'are'} {counted}, but "
-            f"{len(columns)} are expected ({listed(columns)})"
-        ),
-        remedy,
-    )

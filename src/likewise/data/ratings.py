@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from likewise.data.columns import missing_column
+from likewise.data.columns import missing_column, require_single
 from likewise.data.rows import Row
 from likewise.data.values import is_missing, to_label, to_number
 from likewise.errors import DataError, Problem, UsageError
@@ -111,6 +111,8 @@ def columns_to_profile(
     ]
     if absent:
         raise DataError(absent)
+    for name in names:
+        require_single(name, columns, source)
     if declared and not any(text.endswith(":classes") for text in declared):
         return None
     return names or [
@@ -132,8 +134,14 @@ def relations_of(
     """The declared relations, or else the relations that the profiles of columns suggest."""
     if declared:
         return [_declared(text, profiles, source) for text in declared]
-    found = [_nameable(column, profile) for column, profile in profiles.items()]
-    return [relation for relation in found if relation is not None]
+    remedy = "rename one of them, or declare the relations to read: --relation NAME:lo..hi"
+    found = []
+    for column, profile in profiles.items():
+        relation = _nameable(column, profile)
+        if relation is not None:
+            require_single(column, [column], source, remedy)
+            found.append(relation)
+    return found
 
 
 def find_label_columns(rows: Iterable[Row], columns: Sequence[str]) -> dict[str, list[str]]:
@@ -226,7 +234,7 @@ def _is_on_a_scale(profile: Profile) -> bool:
 def _is_index(name: str, profile: Profile, telling: bool) -> bool:
     if telling:
         return False
-    stem = name.rstrip("0123456789")
+    stem = name.rstrip("0123456789").rstrip("_")
     if stem in _ID_NAMES or stem.endswith(("_id", "_idx", "_index", "_no")):
         return True
     if profile.whole and profile.lo >= 1900 and profile.hi <= 2100:

@@ -8,7 +8,13 @@ from itertools import islice
 from pathlib import Path
 
 from likewise.data.catalogue import Corpus, Split, corpus_names, find_corpus
-from likewise.data.columns import find_any_texts, find_text_column, find_text_columns, missing_column
+from likewise.data.columns import (
+    find_any_texts,
+    find_text_column,
+    find_text_columns,
+    missing_column,
+    require_single,
+)
 from likewise.data.corpora import corpus_table
 from likewise.data.ratings import find_relations
 from likewise.data.rows import Fail, Row, Table, refuse
@@ -201,6 +207,8 @@ def find_places(relations: Sequence[Relation], columns: Mapping[str, str], table
     ]
     if absent:
         raise DataError(absent)
+    for _, column in places.values():
+        require_single(column, table.columns, table.name)
     return places
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from likewise.errors import FormatError, Problem
@@ -27,6 +27,24 @@ class Unquoted(str):
     __slots__ = ()
 
 
+class Repeated(str):
+    """The name of a column that the header holds several times. Such a column cannot be asked for."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShortRow(Problem):
+    """A row with too few fields. `fields` are those that are there; the others are empty."""
+
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Spoilt(Problem):
+    """Bytes that are not text. The row that holds them is given all the same, with marks in their place."""
+
+
 def refuse(problem: Problem) -> None:
     """Stop at a problem that a reader could also have skipped."""
     raise FormatError([problem])
@@ -42,7 +60,8 @@ class Table:
 
     `scan(fail)` reads the rows and passes each problem that it can skip (a ragged row, a malformed line) to
     `fail`. Plain iteration stops at the first problem. `once` marks a source that cannot be read twice.
-    `size` is the number of rows if it is known without reading them.
+    `size` is the number of rows if it is known without reading them. `delimiter` is the character between the
+    fields of a delimited file, and empty for every other source.
     """
 
     name: str
@@ -50,6 +69,12 @@ class Table:
     scan: Callable[[Fail], Iterator[Row]]
     once: bool = False
     size: int | None = None
+    delimiter: str = ""
+
+    @property
+    def csv_delimiter(self) -> str:
+        """The delimiter of a CSV file that is made from this table: its own, but no tab."""
+        return self.delimiter if self.delimiter not in ("", "\t") else ","
 
     def __iter__(self) -> Iterator[Row]:
         return self.scan(refuse)

@@ -24,7 +24,7 @@ from likewise.wording import clipped, has_half_character, listed
 _BATCH = 1024
 # What formulas begin with, in their full-width forms too, and what begins so without being one: -0.5.
 _STARTS = tuple("=+-@\t\r\n＝＋－＠")
-_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _HALF = re.compile("[\ud800-\udfff]")
 _BREAKS = str.maketrans({"\t": " ", "\n": " ", "\r": " ", "\0": " "})
 
@@ -43,13 +43,15 @@ class Sink(Protocol):
 
 
 class CsvSink:
-    """Comma separated, quoted where needed. A NUL character becomes a blank.
+    """Fields between commas or another delimiter, quoted where needed. A NUL character becomes a blank.
 
     With `safe`, a text that a spreadsheet would run as a formula gets a single quote in front.
     """
 
-    def __init__(self, stream: BinaryIO, columns: tuple[str, ...], *, safe: bool = False) -> None:
-        self._stream, self._columns, self._safe = stream, columns, safe
+    def __init__(
+        self, stream: BinaryIO, columns: tuple[str, ...], *, safe: bool = False, delimiter: str = ","
+    ) -> None:
+        self._stream, self._columns, self._safe, self._delimiter = stream, columns, safe, delimiter
         self._known = frozenset(columns)
         self._put(columns)
 
@@ -65,7 +67,7 @@ class CsvSink:
         """Do nothing, since no rows are held back."""
 
     def _put(self, cells: Sequence[object]) -> None:
-        line = ",".join(_quoted(self._said(cell)) for cell in cells)
+        line = self._delimiter.join(_quoted(self._said(cell), self._delimiter) for cell in cells)
         self._stream.write(_whole((line or '""') + "\n").encode("utf-8"))
 
     def _said(self, cell: object) -> str:
@@ -188,9 +190,10 @@ def _json(value: object) -> str:
     return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text) if has_half_character(text) else text
 
 
-def _quoted(text: str) -> str:
+def _quoted(text: str, delimiter: str) -> str:
     text = text.replace("\0", " ")
-    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\r\n') else text
+    marks = (delimiter, '"', "\r", "\n")
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in marks) else text
 
 
 def _text(cell: object) -> str:

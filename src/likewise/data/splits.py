@@ -151,6 +151,7 @@ def split_file(
     safe: bool = False,
 ) -> dict[str, SplitPart]:
     """Write the rows of a file to train, dev and test files of the same format in a folder, with all columns.
+    The rows of a spreadsheet are written as CSV.
 
     The folder holds only these files, so that they appear all together or not at all. The files of an earlier
     split are replaced only with `overwrite`. Shares are of all rows. No text is in two parts, unless one
@@ -162,7 +163,7 @@ def split_file(
             f"the shares test {test:g} and dev {dev:g} leave no rows to train on. Choose smaller shares."
         )
     path, folder = Path(source), Path(output)
-    ending = "".join(split_endings(path))
+    ending = "".join(split_endings(path)).replace(".xlsx", ".csv")
     counts = dict.fromkeys(["train", *(["dev"] if dev else []), "test"], 0)
     names = [f"{name}{ending}" for name in counts]
     for name in names:
@@ -177,7 +178,11 @@ def split_file(
     may_go = (lambda old: not _others(old, names)) if folder.is_dir() else None
     with folder_aside(folder, replace=may_go) as place, ExitStack() as stack:
         writers = {
-            name: stack.enter_context(TableWriter(place / f"{name}{ending}", table.columns, safe=safe))
+            name: stack.enter_context(
+                TableWriter(
+                    place / f"{name}{ending}", table.columns, safe=safe, delimiter=table.csv_delimiter
+                )
+            )
             for name in counts
         }
         for number, row in enumerate(open_table(path)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -17,14 +18,17 @@ from likewise.data.compression import (
     open_seekable,
     split_endings,
 )
+from likewise.data.delimited import parse_csv, parse_tsv
+from likewise.data.dialects import delimited_by, named_delimiter, tell_once
 from likewise.data.folders import data_files, folder_table
-from likewise.data.formats import Parser, parse_csv, parse_jsonl, parse_parquet, parse_tsv
+from likewise.data.formats import Parser, parse_jsonl, parse_parquet
 from likewise.data.hub import hub_table, is_hub_id
 from likewise.data.lines import MAX_LINE
 from likewise.data.memory import memory_table
 from likewise.data.opened import Stamp, note_file, stamp
 from likewise.data.rows import Fail, Row, Table, refuse
 from likewise.data.saved import is_saved_dataset, saved_table
+from likewise.data.sheets import SHEET_MARK, named_sheet, parse_sheet
 from likewise.data.typed import is_typed_folder, typed_table
 from likewise.errors import FormatError, Problem, UsageError
 from likewise.files import STANDARD_INPUT, is_file_on, is_there, note_input, os_message
@@ -40,20 +44,31 @@ PARSERS: dict[str, Parser] = {
     ".jsonl": parse_jsonl,
     ".ndjson": parse_jsonl,
     ".parquet": parse_parquet,
+    ".xlsx": parse_sheet,
 }
-_EXPECTED = f".csv, .tsv, .jsonl or .parquet, plain or with {COMPRESSION_ENDINGS}"
+_SEEKING: tuple[Parser, ...] = (parse_parquet, parse_sheet)
+_DELIMITED: tuple[Parser, ...] = (parse_csv, parse_tsv)
+_EXPECTED = f".csv, .tsv, .jsonl, .parquet or .xlsx, plain or with {COMPRESSION_ENDINGS}"
 _COUNTED_BYTES = 64 * 2**20
+_log = logging.getLogger("likewise")
 # So many names of a folder are looked through for one that was meant.
 _LOOKED_AT = 10_000
 
 
 def open_table(
-    source: object, *, split: str | None = None, name: str | None = None, fail: Fail = refuse
+    source: object,
+    *,
+    split: str | None = None,
+    name: str | None = None,
+    delimiter: str | None = None,
+    fail: Fail = refuse,
 ) -> Table:
     """Open a table. Rows are read on demand, in bounded memory.
 
-    `source` is a path (csv, tsv, jsonl, parquet; .gz, .xz, .zst, .bz2), "-" for standard input, a pandas
-    frame, a datasets.Dataset, a list of dicts, a list of (a, b) or (a, b, score), or a hub id "owner/name".
+    `source` is a path (csv, tsv, jsonl, parquet, xlsx; .gz, .xz, .zst, .bz2), "-" for standard input, a
+    pandas frame, a datasets.Dataset, a list of dicts, a list of (a, b) or (a, b, score), or a hub id
+    "owner/name". `book.xlsx#Sheet` names a sheet. `delimiter` separates the fields of a csv or tsv file; if
+    it is left out, it is recognised.
     The place of a row is the file's name and the line on which it starts. `fail` receives the problems that
     can be skipped while the columns are read. An open Table is returned unchanged, so that code that has
     looked at its columns can pass it to `load` without opening the file again.
@@ -61,7 +76,10 @@ def open_table(
     if isinstance(source, Table):
         return source
     if isinstance(source, str | Path):
-        return _open_named(str(source), split, name, fail)
+        with delimited_by([source], delimiter):
+            return _open_named(str(source), split, name, fail)
+    if delimiter is not None:
+        raise UsageError("delimiter belongs to a file, but the rows come from memory. Leave it out.")
     table = memory_table(source, split=split, name=name)
     if table is None:
         found = f"rows cannot be read from {type(source).__name__}"
@@ -72,6 +90,11 @@ def open_table(
 def is_table_name(text: str) -> bool:
     """Whether a text looks like the file name of a table: it has no blank and a known ending."""
     return not any(map(str.isspace, text)) and split_endings(Path(text))[0] in PARSERS
+
+
+def names_sheet(text: str) -> bool:
+    """Whether a text names a sheet of a spreadsheet that is there: `book.xlsx#Sheet`."""
+    return SHEET_MARK in text and not is_there(text) and is_there(text.rpartition("#")[0])
 
 
 def _open_named(source: str, split: str | None, name: str | None, fail: Fail) -> Table:
@@ -94,6 +117,9 @@ def _open_named(source: str, split: str | None, name: str | None, fail: Fail) ->
                 )
             ]
         )
+    if names_sheet(source):
+        book, _, sheet = source.rpartition("#")
+        return _file_table(Path(book), name or Path(source).name, named_sheet(sheet), fail)
     if not is_there(path):
         if is_hub_id(source) and split_endings(path)[0] not in PARSERS:
             return hub_table(source, split=split, name=name)
@@ -116,31 +142,38 @@ def _is_folder(path: Path) -> bool:
 
 
 def _file_table(path: Path, name: str, parse: Parser, fail: Fail) -> Table:
-    first = [_Begun(path, name, parse, fail)]
-    columns = first[0].columns
+    delimiter = named_delimiter(path)
+    if delimiter is not None and parse not in _DELIMITED:
+        raise UsageError(f"{path} has no delimiter. Leave --delimiter out.")
+    first = [_Begun(path, name, parse, delimiter, fail)]
+    columns, mark = first[0].columns, first[0].delimiter
+    for line in first[0].notes:
+        tell_once(line, line, os.path.realpath(path), _stamp_of(path))
 
     def scan(fail: Fail) -> Iterator[Row]:
         # The first reader goes on where the columns ended; every other one opens the file anew.
         begun = first.pop() if first else None
         if begun is None or not begun.go_on(fail):
-            begun = _Begun(path, name, parse, fail)
+            begun = _Begun(path, name, parse, delimiter, fail)
         try:
             yield from begun.rows
         finally:
             begun.close()
 
-    return Table(name, columns, scan)
+    return Table(name, columns, scan, delimiter=mark)
 
 
 class _Begun:
     """An open file whose columns have been read but not its rows. It is closed when it is no longer used."""
 
-    def __init__(self, path: Path, name: str, parse: Parser, fail: Fail) -> None:
+    def __init__(self, path: Path, name: str, parse: Parser, delimiter: str | None, fail: Fail) -> None:
         self._path, self._process, self._stamp = path, os.getpid(), _stamp_of(path)
         self._relay = _Relay(fail)
-        self._stream = open_seekable(path) if parse is parse_parquet else open_bytes(path)
+        self._stream = open_seekable(path) if _seeks(parse) else open_bytes(path)
         try:
-            self.columns, self.rows = parse(self._stream, name, self._relay)
+            self.columns, self.rows, self.delimiter, self.notes = parse(
+                self._stream, name, self._relay, delimiter
+            )
         except BaseException:
             self._stream.close()
             raise
@@ -166,6 +199,10 @@ class _Begun:
             self._stream.close()
 
 
+def _seeks(parse: Parser) -> bool:
+    return parse in _SEEKING or parse not in PARSERS.values()
+
+
 class _Relay:
     """Pass problems to the current reader. Those that are remembered are passed to the next reader too."""
 
@@ -189,9 +226,14 @@ def _stamp_of(path: Path) -> Stamp | None:
 def _stdin_table(name: str, fail: Fail) -> Table:
     stream = _Sniffed(_standard_input(name), name)
     start = stream.first.removeprefix(b"\xef\xbb\xbf")
+    delimiter = named_delimiter("-")
     parse = parse_jsonl if start[:1] == b"{" else parse_tsv if b"\t" in start else parse_csv
     handler: list[Fail] = [fail]
-    columns, rows = parse(cast(BinaryIO, stream), name, lambda problem: handler[0](problem))
+    columns, rows, mark, notes = parse(
+        cast(BinaryIO, stream), name, lambda problem: handler[0](problem), delimiter
+    )
+    for line in notes:
+        _log.warning("%s", line)
 
     def scan(fail: Fail) -> Iterator[Row]:
         if not handler:
@@ -200,7 +242,7 @@ def _stdin_table(name: str, fail: Fail) -> Table:
         yield from rows
         handler.clear()
 
-    return Table(name, columns, scan, once=True)
+    return Table(name, columns, scan, once=True, delimiter=mark)
 
 
 def _standard_input(name: str) -> BinaryIO:
@@ -279,6 +321,8 @@ def count_rows(source: object) -> int | None:
     ending = split_endings(path)[0]
     if ending == ".parquet":
         return _parquet_size(path)
+    if ending == ".xlsx":
+        return None
     lines = _count_lines(path)
     return None if lines is None else max(0, lines - (0 if PARSERS[ending] is parse_jsonl else 1))
 
@@ -288,7 +332,7 @@ def is_countable(path: Path) -> bool:
     ending, compression = split_endings(path)
     if ending not in PARSERS or not is_there(path) or not path.is_file():
         return False
-    return not compression or (ending != ".parquet" and path.stat().st_size <= _COUNTED_BYTES)
+    return not compression or (ending not in (".parquet", ".xlsx") and path.stat().st_size <= _COUNTED_BYTES)
 
 
 def _parquet_size(path: Path) -> int | None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from likewise.data.dialects import ClashingNumber, CommaNumber, tell_once
 from likewise.data.rows import Row, Unquoted
 from likewise.errors import DataError, Problem
 from likewise.records import Record, Relation, Value
@@ -44,6 +45,10 @@ def is_written_nan(cell: object) -> bool:
 
 def to_number(cell: object) -> float | None:
     """The number in a cell, or None if it holds none."""
+    if isinstance(cell, CommaNumber):
+        return cell.number
+    if isinstance(cell, ClashingNumber):
+        return None
     if isinstance(cell, str) and "_" in cell:  # float() takes 1_000
         return None
     try:
@@ -80,12 +85,26 @@ def to_value(relation: Relation, cell: object, source: str) -> Value | None:
     if relation.kind == "classes":
         return relation.check(cell, source)
     number = to_number(cell)
+    if isinstance(cell, CommaNumber):
+        _tell_comma(relation, cell, source)
+    if isinstance(cell, ClashingNumber):
+        found = f"{relation.name} is {quoted(cell)}, but the column has commas and points in its numbers, "
+        found += "and one of them may separate thousands"
+        raise DataError([Problem(source, found, "write all numbers of the column in the same way")])
     if relation.kind == "ordered":
         return relation.check(cell if number is None else number, source)
     if number is None:
         found = f"{relation.name} is {quoted(cell)}, which is not a number"
         raise DataError([Problem(source, found, "correct the value, or leave it empty")])
     return relation.check(number, source)
+
+
+def _tell_comma(relation: Relation, cell: CommaNumber, source: str) -> None:
+    name = source.rpartition(":")[0]
+    line = f"{name}: the comma in {relation.name} is read as a decimal comma ({cell} is {cell.number:g})"
+    if cell.is_unsure:
+        line += ". If it separates thousands, write the numbers without it"
+    tell_once(line, name, relation.name)
 
 
 def find_fault(cell: object, *, column: str, source: str, max_chars: int) -> Fault | None:

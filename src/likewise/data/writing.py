@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from likewise.data.compression import COMPRESSION_ENDINGS, compress, split_endings
-from likewise.data.sinks import SINKS, SPREADSHEETS, Sink
+from likewise.data.sinks import SINKS, SPREADSHEETS, CsvSink, Sink
 from likewise.disk import open_aside, to_json, write_json_aside, write_text_aside
 from likewise.errors import UsageError
 
@@ -26,7 +26,9 @@ class TableWriter:
     the first row. A key that a row lacks is left empty. CSV and TSV cannot hold a NUL character, and TSV,
     which has no quoting, no tab or line break either; each becomes a blank. With `safe`, a text in a CSV or
     TSV file that a spreadsheet would run as a formula (=, +, -, @) gets a single quote in front; numbers stay
-    as they are. Without `replace`, a file that appears under the name in the meantime is kept.
+    as they are. Without `replace`, a file that appears under the name in the meantime is kept. `delimiter`
+    stands between the fields of a CSV file. `before_naming` is called with the complete file just before it
+    takes its name.
     """
 
     def __init__(
@@ -36,6 +38,8 @@ class TableWriter:
         *,
         safe: bool = False,
         replace: bool = True,
+        delimiter: str = ",",
+        before_naming: Callable[[Path], None] | None = None,
     ) -> None:
         self._path, self._replace = Path(path), replace
         ending, self._compression = split_endings(self._path)
@@ -46,6 +50,9 @@ class TableWriter:
             )
         make: Callable[..., Sink] = SINKS[ending]
         self._make = partial(make, safe=True) if safe and make in SPREADSHEETS else make
+        if make is CsvSink:
+            self._make = partial(self._make, delimiter=delimiter)
+        self._before_naming = before_naming
         self._columns = None if columns is None else tuple(columns)
         self._sink: Sink | None = None
         self._stream: BinaryIO | None = None
@@ -53,7 +60,9 @@ class TableWriter:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            handle = stack.enter_context(open_aside(self._path, replace=self._replace))
+            handle = stack.enter_context(
+                open_aside(self._path, replace=self._replace, before_naming=self._before_naming)
+            )
             stream = compress(handle, self._compression)
             if stream is not handle:
                 stack.enter_context(stream)

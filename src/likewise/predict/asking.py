@@ -35,10 +35,12 @@ from likewise.arguments import (
     require_number,
     require_text,
 )
+from likewise.data.asked import BLANK, SKIP, STOP, BadRows
+from likewise.data.dialects import delimited_by
 from likewise.encoders.inputs import check_texts
 from likewise.errors import UsageError
 from likewise.frames import index_of
-from likewise.predict.given import given_pairs, given_texts
+from likewise.predict.given import asked_pairs, asked_texts, given_pairs, given_texts, read_places
 from likewise.records import Relation
 from likewise.spelling import spelt
 
@@ -55,6 +57,9 @@ class Answerer(Answering):
     """A loaded model; `likewise.load(model)` returns one."""
 
     model: nn.Module
+
+    def forget(self) -> None:
+        """Empty the memory of texts, if the model has one. It changes no answer."""
 
     def source(self, relation: str) -> str:
         """The source that answers a relation by default."""
@@ -120,6 +125,8 @@ class Answerer(Answering):
         source: str | None = None,
         text_a: str | None = None,
         text_b: str | None = None,
+        on_bad: str = STOP,
+        delimiter: str | None = None,
         progress: Progress | None = None,
     ) -> Scores:
         """Score pairs on every relation, or only on the named ones.
@@ -127,14 +134,38 @@ class Answerer(Answering):
         Pairs are a list of (a, b), two texts, two lists, a file, a frame or a dataset. A model of single
         texts takes those instead, and `text_a` then names their column. `source` chooses `cosine`, `head` or
         another of its sources.
+
+        `on_bad` says what happens to a row whose text is empty, missing or unreadable: "stop" raises an
+        error, "blank" gives it NaN (None for a label), and "skip" leaves it out. `delimiter` is that of a
+        CSV file, if it is not to be recognised.
         """
-        for name, value in (("source", source), ("text_a", text_a), ("text_b", text_b)):
+        named = (("source", source), ("text_a", text_a), ("text_b", text_b), ("delimiter", delimiter))
+        for name, value in named:
             require_text(value, name)
+        require_text(on_bad, "on_bad", optional=False)
         require_function(progress, "progress")
         names = listed_names(relation, "relation") or [r.name for r in self.relations]
-        rows = self._rows(pairs, b, text_a, text_b)
+        bad = BadRows(on_bad)
+        with delimited_by([pairs], delimiter):
+            rows = self._asked_rows(pairs, b, text_a, text_b, bad)
+        places = read_places(rows, bad)
+        _tell_bad(bad, len(rows))
         with self.cut_texts.telling(_log.warning):
-            return Scores(self._answer_all(rows, names, source, progress), index=index_of(pairs))
+            found = self._answer_all([row for row in rows if row is not None], names, source, progress)
+        spread = [one.spread(places, len(rows)) for one in found] if bad.policy == BLANK else found
+        return Scores(spread, index=_index_of_kept(pairs, places, bad))
+
+    def _asked_rows(
+        self, source: Any, b: Any, text_a: str | None, text_b: str | None, bad: BadRows
+    ) -> list[tuple[str, ...] | None]:
+        """The rows of as many texts as this model reads, None for those that could not be read."""
+        if bad.policy == STOP:
+            return [*self._rows(source, b, text_a, text_b)]
+        if 2 in self.texts:
+            return asked_pairs(source, b, bad, text_a=text_a, text_b=text_b)
+        if b is not None:
+            raise UsageError("this model reads single texts. Pass a list of texts, not of pairs.")
+        return asked_texts(source, bad, text=text_a, files=True)
 
     def _answer_all(
         self, rows: Rows, names: Sequence[str], source: str | None, progress: Progress | None
@@ -162,6 +193,7 @@ class Answerer(Answering):
         templates: str | Sequence[str] | None = None,
         none_below: float | None = None,
         text: str | None = None,
+        on_bad: str = STOP,
         progress: Progress | None = None,
     ) -> Classes:
         """Probabilities of a task's labels for single texts, or of any labels if the model reads labels.
@@ -169,21 +201,32 @@ class Answerer(Answering):
         Texts are a text, a list, a Series, an array, or a frame or dataset whose column `text` names.
         `labels` may give several label texts for each label: {"praise": ["praise", "a kind word"]}.
         `templates` are sentences around them. A text whose labels all stay below the probability
-        `none_below` is "none of these".
+        `none_below` is "none of these". `on_bad` is that of `score`.
         """
         require_text(task, "task")
         require_text(text, "text")
         require_number(none_below, "none_below", low=0, high=1, optional=True)
         asked = self.wanted(task, labels)
-        many = given_texts(texts, text=text)
-        check_texts(many)
+        require_text(on_bad, "on_bad", optional=False)
+        bad = BadRows(on_bad)
+        rows: list[tuple[str, ...] | None]
+        if bad.policy == STOP:
+            many = given_texts(texts, text=text)
+            check_texts(many)
+            rows = [(one,) for one in many]
+        else:
+            rows = asked_texts(texts, bad, text=text)
+            _tell_bad(bad, len(rows))
+        places = read_places(rows, bad)
         with self.cut_texts.telling(_log.warning), self.saying(listed_names(templates, "templates")):
-            found = self.answer([(text,) for text in many], asked, progress=progress)
+            found = self.answer([row for row in rows if row is not None], asked, progress=progress)
+        if bad.policy == BLANK:
+            found = found.spread(places, len(rows))
         if found.probabilities is None:
             raise UsageError(
                 f"this model answers {asked.name} by a number on the scale {asked.scale}. Use score instead."
             )
-        return Classes(asked.labels, found.probabilities, none_below, index_of(texts))
+        return Classes(asked.labels, found.probabilities, none_below, _index_of_kept(texts, places, bad))
 
     def label_scores(self, task: Relation, texts: Sequence[str]) -> Numbers:
         """The scores N×C of texts for the labels of a task, which calibration turns into probabilities."""
@@ -291,6 +334,17 @@ class Answerer(Answering):
         if isinstance(phrases, str) and found:
             known[phrases] = explainer.phraser  # loading a parser takes a second
         return found[0] if isinstance(b, str) else found
+
+
+def _tell_bad(bad: BadRows, asked: int) -> None:
+    for line in bad.told(asked + (bad.count if bad.policy == SKIP else 0)):
+        _log.warning("%s", line)
+
+
+def _index_of_kept(given: Any, places: Sequence[int], bad: BadRows) -> Any:
+    """The index of a frame that was asked about, without the rows that were left out."""
+    index = index_of(given)
+    return index[list(places)] if index is not None and bad.policy == SKIP else index
 
 
 def place_in_pairs(index: int) -> str:

@@ -9,11 +9,15 @@ What has no order (a set) or could be meant in two ways (a dict) is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.errors import UsageError
+from likewise.data.asked import BLANK, BadRows, ask_rows
+from likewise.data.columns import find_text_column, find_text_columns
+from likewise.data.rows import Table
+from likewise.data.values import MAX_CHARS, find_fault
+from likewise.errors import DataError, UsageError
 from likewise.files import is_there
 from likewise.wording import counted
 
@@ -61,17 +65,93 @@ def given_pairs(
     return _columns(rows, text_a, text_b)
 
 
+def asked_texts(
+    texts: Any, bad: BadRows, *, text: str | None = None, files: bool = False
+) -> list[tuple[str, ...] | None]:
+    """Single texts as rows of one text. A row that cannot be read is None, or left out, as `bad` says."""
+    if _has_columns(texts) or isinstance(texts, Path) or (isinstance(texts, str) and files):
+        return _asked(texts, bad, lambda table: (find_text_column(table.columns, text, source=table.name),))
+    rows = [texts] if isinstance(texts, str) else _listed(texts, _TEXTS)
+    if rows and any(isinstance(one, Mapping) for one in rows):
+        return _asked(rows, bad, lambda table: (find_text_column(table.columns, text, source=table.name),))
+    if text is not None or any(isinstance(one, list | tuple) for one in rows):
+        given_texts(rows, text=text)  # which says what is wrong
+    return _readable([(one,) for one in rows], bad)
+
+
+def asked_pairs(
+    pairs: Any, b: Any, bad: BadRows, *, text_a: str | None = None, text_b: str | None = None
+) -> list[tuple[str, ...] | None]:
+    """Pairs of texts as rows. A row that cannot be read is None, or left out, as `bad` says."""
+    if b is not None and isinstance(pairs, str) != isinstance(b, str):
+        return [*given_pairs(pairs, b)]  # which says what is wrong
+    if b is not None:
+        sides = ([pairs], [b]) if isinstance(b, str) else (_listed(pairs, _TEXTS), _listed(b, _TEXTS))
+        _refuse_unequal(*sides)
+        return _readable(list(zip(*sides, strict=True)), bad)
+    if not (_has_columns(pairs) or isinstance(pairs, str | Path)):
+        rows = [_as_pair(row) for row in _listed(pairs, _PAIRS)]
+        if all(isinstance(row, tuple) and len(row) == 2 for row in rows):
+            return _readable(rows, bad)
+        if any(isinstance(row, str) for row in rows):
+            return [*given_pairs(rows)]
+        pairs = rows
+    return _asked(
+        pairs, bad, lambda table: find_text_columns(table.columns, text_a, text_b, source=table.name)
+    )
+
+
+def read_places(rows: Sequence[tuple[str, ...] | None], bad: BadRows) -> list[int]:
+    """The places of the rows that could be read. If there are none, the first problem is an error."""
+    places = [place for place, row in enumerate(rows) if row is not None]
+    if not places and bad.count:
+        raise DataError(bad.first[:1])
+    return places
+
+
+def _asked(
+    source: Any, bad: BadRows, find: Callable[[Table], tuple[str, ...]]
+) -> list[tuple[str, ...] | None]:
+    from likewise.data import open_table
+
+    table = open_table(_named(source))
+    rows = ask_rows(table, find(table), bad)
+    return [asked.texts for asked in rows if asked.texts is not None or bad.policy == BLANK]
+
+
+def _readable(rows: Sequence[tuple[Any, ...]], bad: BadRows) -> list[tuple[str, ...] | None]:
+    found: list[tuple[str, ...] | None] = []
+    for number, row in enumerate(rows, 1):
+        names = ("the text",) if len(row) == 1 else ("the first text", "the second text")
+        faults = (
+            find_fault(cell, column=name, source=f"rows:{number}", max_chars=MAX_CHARS)
+            for name, cell in zip(names, row, strict=True)
+        )
+        fault = next((one for one in faults if one is not None), None)
+        if fault is None:
+            found.append(row)
+            continue
+        bad.add(fault.problem)
+        if bad.policy == BLANK:
+            found.append(None)
+    return found
+
+
 def _side_by_side(a: Any, b: Any) -> list[Pair]:
     """Two texts, or two lists of texts of the same length."""
     if isinstance(a, str) != isinstance(b, str):
         raise UsageError("one argument is a text and the other one is not. Pass two texts, or two lists.")
     first, second = given_texts(a), given_texts(b)
+    _refuse_unequal(first, second)
+    return list(zip(first, second, strict=True))
+
+
+def _refuse_unequal(first: Sequence[object], second: Sequence[object]) -> None:
     if len(first) != len(second):
         raise UsageError(
             f"there are {counted(len(first), 'first text')} and {counted(len(second), 'second text')}. "
             "Pass as many of each."
         )
-    return list(zip(first, second, strict=True))
 
 
 def _has_columns(given: object) -> bool:

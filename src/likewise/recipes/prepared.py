@@ -18,6 +18,7 @@ from typing import Any
 
 from likewise import ranks
 from likewise.data.corpora import DATA_VARIABLE
+from likewise.data.dialects import named_delimiters
 from likewise.data.filecache import FileCache, content_digest, content_key
 from likewise.data.opened import watching
 from likewise.kinds.base import Job, Shared, StageData, runner_of
@@ -97,10 +98,10 @@ def _key(recipe: Recipe, context: RunContext, contents: Mapping[str, str]) -> st
     # Corpora are looked for in both.
     home = [str(context.data_dir or ""), os.environ.get(DATA_VARIABLE, "")]
     seed = recipe.seed if any(stage.draws_rows() for stage in recipe.stage) else None
+    # A file holds other rows if its fields are separated by another character.
+    where = [os.getcwd(), named_delimiters()]
     version = versions()["likewise"]
-    return content_key(
-        _FORMAT, version, stages, relations, recipe.hold_out, seed, home, os.getcwd(), contents
-    )
+    return content_key(_FORMAT, version, stages, relations, recipe.hold_out, seed, home, where, contents)
 
 
 def _row_keys(stage: Stage) -> dict[str, Any]:

@@ -1,0 +1,154 @@
+"""Answers to the first rows of a file, kept beside the output until all rows are answered.
+
+    out.csv.part/
+      likewise-answers.json    the mark: what was asked, by hashes of the input and the model
+      answers-000000.jsonl     the answers to a section of rows, one line each; null where a row has none
+      done.json                the hash of the output, written just before the output takes its name
+      lock                     held while a process is working
+
+A section is either complete or absent, so that after a kill the work goes on with the first section that is
+missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from likewise.disk import folder_aside, locked, open_aside, remove_folder, sweep, to_json, write_json_aside
+from likewise.errors import UsageError
+from likewise.files import file_sha256
+from likewise.outputs import read_mark
+
+_MARK, _DONE, _LOCK = "likewise-answers.json", "done.json", "lock"
+_FILES = re.compile(rf"{re.escape(_MARK)}|{_DONE}|{_LOCK}|answers-\d{{6}}\.jsonl")
+_WORKING = re.compile(r"\.likewise-[0-9a-f]{16}")
+_LONGEST_LINE = 2**20
+
+Answered = Sequence[Any] | None
+Mark = Mapping[str, Any]
+
+
+class Journal:
+    """The finished sections of answers to one output. `describe` makes the mark when it is needed."""
+
+    def __init__(self, output: Path, describe: Callable[[], Mark]) -> None:
+        self.folder = journal_folder(output)
+        self._output, self._describe = output, describe
+        self._held = ExitStack()
+        self.sections = 0
+
+    def begin(self, *, resume: bool, overwrite: bool) -> None:
+        """Take up the sections that are there, or remove them, as the user said."""
+        sweep(self.folder.parent)
+        if not os.path.lexists(self.folder):
+            return
+        if not is_journal(self.folder):
+            raise UsageError(
+                f"{self.folder} is not a folder of answers that Likewise wrote. Move it away, or choose "
+                "another --output."
+            )
+        if not resume and not overwrite:
+            raise UsageError(
+                f"{self.folder} holds the answers of an unfinished run. Continue it with --resume, or start "
+                "over with --overwrite."
+            )
+        self._hold()
+        if not resume:
+            self.remove()
+            return
+        self._check_same()
+        while (self.folder / _section(self.sections)).is_file():
+            self.sections += 1
+
+    def keep(self, answers: Sequence[Answered]) -> None:
+        """Keep the answers to the next section of rows."""
+        if not os.path.isdir(self.folder):
+            mark = to_json(self._describe(), indent=1) + "\n"
+            with folder_aside(self.folder) as place:
+                (place / _MARK).write_text(mark, encoding="utf8")
+            self._hold()
+        with open_aside(self.folder / _section(self.sections), ours=True) as file:
+            for one in answers:
+                file.write((to_json(one) + "\n").encode("utf-8"))
+        self.sections += 1
+
+    def read(self, number: int) -> Iterator[Answered]:
+        """The answers to a finished section."""
+        path = self.folder / _section(number)
+        with path.open("rb") as file:
+            while line := file.readline(_LONGEST_LINE):
+                try:
+                    found = json.loads(line)
+                except ValueError:
+                    found = ""
+                if not isinstance(found, list | None):
+                    raise UsageError(f"{path} is damaged. Start over with --overwrite and without --resume.")
+                yield found
+
+    def note_done(self, whole: Path) -> None:
+        """Remember what the output holds, just before it takes its name."""
+        if os.path.isdir(self.folder):
+            write_json_aside(self.folder / _DONE, {"sha256": file_sha256(whole)}, ours=True)
+
+    def remove(self) -> None:
+        """Remove the folder, because its answers are in the output or are not wanted."""
+        remove_folder(self.folder, may_go=is_journal)
+        self.close()
+        self.sections = 0
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._held.close()
+
+    def _hold(self) -> None:
+        sweep(self.folder)
+        busy = f"{self.folder} is in use by another process. Wait until it ends, or choose another --output."
+        self._held.enter_context(locked(self.folder / _LOCK, busy))
+
+    def _check_same(self) -> None:
+        kept, asked = read_mark(self.folder / _MARK) or {}, json.loads(to_json(self._describe()))
+        other = sorted(name for name in {*kept, *asked} if kept.get(name) != asked.get(name))
+        if other:
+            raise UsageError(
+                f"{self.folder} was begun differently ({', '.join(other)}). Resume with the same input, "
+                "model and options, or start over with --overwrite and without --resume."
+            )
+
+
+def journal_folder(output: Path) -> Path:
+    """The folder of the answers to an output that is not complete yet."""
+    real = Path(os.path.realpath(output))
+    return real.with_name(real.name + ".part")
+
+
+def is_journal(folder: Path) -> bool:
+    """Whether a folder holds answers of ours and nothing else."""
+    if os.path.islink(folder) or (read_mark(folder / _MARK) or {}).get("likewise") != "answers":
+        return False
+    with os.scandir(folder) as entries:
+        return all(
+            _WORKING.fullmatch(one.name)
+            if one.is_dir(follow_symlinks=False)
+            else _FILES.fullmatch(one.name) and not one.is_symlink()
+            for one in entries
+        )
+
+
+def finish_if_done(output: Path) -> bool:
+    """Whether an output was complete and only its folder of answers was left. The folder is removed then."""
+    folder = journal_folder(output)
+    sweep(folder.parent)
+    done = read_mark(folder / _DONE) if is_journal(folder) else None
+    if done is None or not output.is_file() or done.get("sha256") != file_sha256(output):
+        return False
+    return remove_folder(folder, may_go=is_journal)
+
+
+def _section(number: int) -> str:
+    return f"answers-{number:06d}.jsonl"
