@@ -33,11 +33,12 @@ import numpy as np
 
 from likewise.data import find_corpus, open_table, text_key
 from likewise.data.corpora import load_corpus
+from likewise.recipes.calibrate import calibration_error
 from likewise.versions import versions
 
 HERE = Path(__file__).resolve().parent
 TARGET = HERE / "results" / "few-labels.json"
-EACH, CALIBRATING, BINS = 8, 100, 15
+EACH, CALIBRATING, DEV_ROWS, NONE_BELOW = 8, 100, 1000, 0.5
 Rows = list[tuple[str, str]]
 # The texts of Reuters are long: what the encoder would not read is cut off here.
 MOST_CHARS = 2000
@@ -57,39 +58,45 @@ TEMPLATES: tuple[tuple[str, ...], ...] = (
     ("The topic is {}.", "It is {}."),
     ("The topic is {}.", "It is {}.", "This text is about {}."),
 )
-# Tasks that share texts or labels choose no template for each other.
-KIN = (("trec6", "trec50"), ("sst2",), ("reuters46",))
+TASKS = ("trec6", "trec50", "reuters46", "sst2")
+# Texts of the second task have none of the labels of the first.
+OUTSIDE = {"trec6": "sst2", "trec50": "sst2", "reuters46": "trec6", "sst2": "trec6"}
+# Groups of tasks that share texts: one group chooses no template for itself.
+KIN = (("trec6", "trec50"), ("sst2", "sst1"), ("reuters46",), ("imdb",), ("kitchen",))
 
 
-def read_tasks(data_dir: Path) -> dict[str, dict[str, Any]]:
-    """The train and test rows of every task, and the texts of its labels."""
+def read_tasks(data_dir: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The train and test rows of the named tasks, and the texts of their labels."""
     said = tomllib.loads((HERE / "few_labels_tasks.toml").read_text(encoding="utf-8"))
-    tasks = {}
-    for name, task in said.items():
-        if "file" in task:
-            parts = {
-                split: [
-                    (row.fields[task["text"][0]], ":".join(row.fields[one] for one in task["label"]))
-                    for row in open_table(str(data_dir / task["file"] / f"{split}.tsv.xz"))
-                ]
-                for split in ("train", "test")
-            }
-            texts = task["texts"]
-        else:
-            parts = {
-                split: [
-                    (record.texts[0][:MOST_CHARS], str(record.values[task["relation"]]))
-                    for record in load_corpus(corpus, split=part, data_dir=data_dir)
-                ]
-                for split, (corpus, part) in {
-                    "train": (task["corpus"], "train"),
-                    "test": tuple(task.get("test", f"{task['corpus']}/test").split("/")),
-                }.items()
-            }
-            [own] = [one for one in find_corpus(task["corpus"]).relations if one.name == task["relation"]]
-            texts = task.get("texts") or dict(zip(own.labels, map(list, own.label_texts), strict=True))
-        tasks[name] = {**parts, "texts": texts}
-    return tasks
+    return {name: read_task(said[name], data_dir) for name in names}
+
+
+def read_task(task: Mapping[str, Any], data_dir: Path) -> dict[str, Any]:
+    """One task: rows of a file, whose labels may be several columns, or of a corpus of the catalogue."""
+    splits = ("train",) if task.get("only_dev") else ("train", "test")
+    if "file" in task:
+        parts = {
+            split: [
+                (row.fields[task["text"][0]], ":".join(row.fields[one] for one in task["label"]))
+                for row in open_table(str(data_dir / task["file"] / f"{split}.tsv.xz"))
+            ]
+            for split in splits
+        }
+        return {"test": [], **parts, "texts": task["texts"]}
+    places = {
+        "train": (task["corpus"], task.get("train", "train")),
+        "test": tuple(task.get("test", f"{task['corpus']}/test").split("/")),
+    }
+    parts = {
+        split: [
+            (record.texts[0][:MOST_CHARS], str(record.values[task["relation"]]))
+            for record in load_corpus(places[split][0], split=places[split][1], data_dir=data_dir)
+        ]
+        for split in splits
+    }
+    [own] = [one for one in find_corpus(task["corpus"]).relations if one.name == task["relation"]]
+    texts = task.get("texts") or dict(zip(own.labels, map(list, own.label_texts), strict=True))
+    return {"test": [], **parts, "texts": texts}
 
 
 def free_rows(task: Mapping[str, Any]) -> dict[str, dict[str, str]]:
@@ -128,19 +135,9 @@ def accuracy(said: Sequence[str], rows: Rows) -> float:
     return 100 * float(np.mean([one == label for one, (_, label) in zip(said, rows, strict=True)]))
 
 
-def calibration_error(probabilities: Any, labels: Sequence[str], rows: Rows) -> float:
-    """The expected calibration error over 15 bins of equal width."""
-    sure = probabilities.max(axis=1)
-    right = np.array(
-        [labels[p] == label for p, (_, label) in zip(probabilities.argmax(axis=1), rows, strict=True)]
-    )
-    places = np.minimum((sure * BINS).astype(int), BINS - 1)
-    total = 0.0
-    for place in range(BINS):
-        mine = places == place
-        if mine.any():
-            total += mine.mean() * abs(right[mine].mean() - sure[mine].mean())
-    return float(total)
+def error_of(found: Any, rows: Rows) -> float:
+    """The expected calibration error of answers."""
+    return calibration_error(found.probabilities, np.array([found.labels.index(label) for _, label in rows]))
 
 
 def main() -> None:
@@ -150,28 +147,31 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--draws", nargs="+", type=int, default=[1, 2, 3, 4, 5])
-    parser.add_argument("--tasks", nargs="+", default=["trec6", "trec50", "reuters46", "sst2"])
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS))
+    parser.add_argument("--each", type=int, default=EACH, help="examples of a label")
     parser.add_argument("--encoder", default="default")
     parser.add_argument("--set", action="append", default=[], dest="overrides")
     parser.add_argument("--dev", type=int, metavar="N", help="measure on N training rows instead of test")
-    parser.add_argument("--scores", type=Path, help="file for the scores of the last draw")
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
     if args.command == "join":
         join(args.files)
         return
-    tasks = read_tasks(args.data_dir)
     lines: list[dict[str, Any]] = []
     if args.command == "zero":
-        lines = zero_shot(tasks, args)
+        lines = zero_shot(read_tasks(args.data_dir, [name for group in KIN for name in group]), args)
     else:
+        tasks = read_tasks(args.data_dir, list(dict.fromkeys([*args.tasks, *map(OUTSIDE.get, args.tasks)])))
         for name in args.tasks:
             for seed in args.draws:
-                rows = draw(tasks[name], seed)
+                rows = draw(tasks[name], seed, args.each)
                 test = held(tasks[name], rows, args.dev) if args.dev else tasks[name]["test"]
                 one = train_once if args.command == "train" else setfit_once
-                for line in one(tasks[name], rows, test, seed, args):
-                    lines.append({"task": name, "draw": seed, "examples": len(rows), **line})
+                others = [text for text, _ in tasks[OUTSIDE[name]]["test"][:500]]
+                for line in one(tasks[name], rows, test, seed, args, others):
+                    about = {"task": name, "draw": seed, "each": args.each, "examples": len(rows)}
+                    about |= {"measured on": f"{len(test)} training rows" if args.dev else "test"}
+                    lines.append({**about, "settings": args.overrides, **line})
                     print(json.dumps(lines[-1]), file=sys.stderr, flush=True)
                     if args.output:
                         args.output.write_text("".join(json.dumps(one) + "\n" for one in lines))
@@ -199,14 +199,15 @@ def zero_shot(tasks: Mapping[str, Mapping[str, Any]], args: argparse.Namespace) 
     model = load_classifier(args.encoder)
     dev: dict[str, list[float]] = {}
     for name, task in tasks.items():
-        rows = held(task, [], 1000)
+        rows = held(task, [], DEV_ROWS)
         texts = [text for text, _ in rows]
         dev[name] = [
             accuracy(model.classify(texts, labels=task["texts"], templates=list(t)).best, rows)
             for t in TEMPLATES
         ]
     lines = []
-    for name, task in tasks.items():
+    for name in TASKS:
+        task = tasks[name]
         kin = next(group for group in KIN if name in group)
         others = [group for group in KIN if group != kin]
         means = [
@@ -228,7 +229,7 @@ def zero_shot(tasks: Mapping[str, Mapping[str, Any]], args: argparse.Namespace) 
                 "method": f"zero-shot, {setting}",
                 "templates": list(templates),
                 "accuracy": accuracy(found.best, task["test"]),
-                "ece": calibration_error(found.probabilities, found.labels, task["test"]),
+                "ece": error_of(found, task["test"]),
                 "dev": dict(zip(map(" / ".join, TEMPLATES), dev[name], strict=True)),
             }
             with model.saying(list(templates)):
@@ -236,14 +237,19 @@ def zero_shot(tasks: Mapping[str, Mapping[str, Any]], args: argparse.Namespace) 
                 model.calibrate(relation, *map(list, zip(*fitting, strict=True)))
             after = model.classify(texts, **asked)
             model.model.calibrations.clear()
-            line["ece fitted"] = calibration_error(after.probabilities, after.labels, task["test"])
+            line["ece fitted"] = error_of(after, task["test"])
             lines.append(line)
             print(json.dumps({k: v for k, v in line.items() if k != "dev"}), file=sys.stderr, flush=True)
     return lines
 
 
 def train_once(
-    task: Mapping[str, Any], rows: Rows, test: Rows, seed: int, args: argparse.Namespace
+    task: Mapping[str, Any],
+    rows: Rows,
+    test: Rows,
+    seed: int,
+    args: argparse.Namespace,
+    outsiders: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """One training by `likewise train`, and logistic regression on the encoder's vectors."""
     from sklearn.linear_model import LogisticRegression
@@ -275,6 +281,7 @@ def train_once(
             encoder=None if args.encoder == "default" else args.encoder,
             overrides=args.overrides,
             seed=seed,
+            quiet=True,
         )
         seconds = time.monotonic() - started
     found = model.classify(texts)
@@ -282,31 +289,30 @@ def train_once(
         "method": "likewise",
         "accuracy": accuracy(found.best, test),
         "seconds": round(seconds, 1),
-        "ece": calibration_error(found.probabilities, found.labels, test),
+        "ece": error_of(found, test),
     }
     fitting = further(task, rows, seed)
     line["temperature"] = model.calibrate(
         model.relations[0], [text for text, _ in fitting], [label for _, label in fitting]
     )
     after = model.classify(texts)
-    line["ece fitted"] = calibration_error(after.probabilities, after.labels, test)
-    if args.scores:
-        [relation] = model.relations
-        names = list(relation.labels)
-        both = {"test": test, "fitting": fitting}
-        scores = {
-            part: model.label_scores(relation, [text for text, _ in rows]) for part, rows in both.items()
-        }
-        np.savez(
-            args.scores,
-            **{f"{part}_scores": found for part, found in scores.items()},
-            **{f"{part}_gold": [names.index(label) for _, label in rows] for part, rows in both.items()},
-        )
+    line["ece fitted"] = error_of(after, test)
+    line["accuracy fitted"] = accuracy(after.best, test)
+    # Texts of another task have none of these labels.
+    if outsiders:
+        line["kept"] = 100 * float((after.probabilities.max(axis=1) >= NONE_BELOW).mean())
+        other = model.classify(outsiders).probabilities.max(axis=1)
+        line["outsiders found"] = 100 * float((other < NONE_BELOW).mean())
     return [*lines, line]
 
 
 def setfit_once(
-    task: Mapping[str, Any], rows: Rows, test: Rows, seed: int, args: argparse.Namespace
+    task: Mapping[str, Any],
+    rows: Rows,
+    test: Rows,
+    seed: int,
+    args: argparse.Namespace,
+    outsiders: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """SetFit on the same rows and encoder."""
     from datasets import Dataset
