@@ -34,7 +34,7 @@ import numpy as np
 from likewise.data import find_corpus, open_table, text_key
 from likewise.data.corpora import load_corpus
 from likewise.recipes.calibrate import calibration_error
-from likewise.versions import versions
+from likewise.versions import machine, versions
 
 HERE = Path(__file__).resolve().parent
 TARGET = HERE / "results" / "few-labels.json"
@@ -127,7 +127,7 @@ def further(task: Mapping[str, Any], drawn: Rows, seed: int) -> Rows:
         for key, text in texts.items()
         if key not in used
     ]
-    return random.Random(1000 + seed).sample(left, CALIBRATING)
+    return random.Random(1000 + seed).sample(left, min(len(left), CALIBRATING))
 
 
 def accuracy(said: Sequence[str], rows: Rows) -> float:
@@ -173,10 +173,8 @@ def main() -> None:
                     about |= {"measured on": f"{len(test)} training rows" if args.dev else "test"}
                     lines.append({**about, "settings": args.overrides, **line})
                     print(json.dumps(lines[-1]), file=sys.stderr, flush=True)
-                    if args.output:
-                        args.output.write_text("".join(json.dumps(one) + "\n" for one in lines))
-    if args.output:
-        args.output.write_text("".join(json.dumps(one) + "\n" for one in lines))
+                    save(lines, args.output)
+    save(lines, args.output)
 
 
 def held(task: Mapping[str, Any], drawn: Rows, count: int) -> Rows:
@@ -291,18 +289,19 @@ def train_once(
         "seconds": round(seconds, 1),
         "ece": error_of(found, test),
     }
-    fitting = further(task, rows, seed)
-    line["temperature"] = model.calibrate(
-        model.relations[0], [text for text, _ in fitting], [label for _, label in fitting]
-    )
-    after = model.classify(texts)
-    line["ece fitted"] = error_of(after, test)
-    line["accuracy fitted"] = accuracy(after.best, test)
-    # Texts of another task have none of these labels.
-    if outsiders:
-        line["kept"] = 100 * float((after.probabilities.max(axis=1) >= NONE_BELOW).mean())
-        other = model.classify(outsiders).probabilities.max(axis=1)
-        line["outsiders found"] = 100 * float((other < NONE_BELOW).mean())
+    # With all training texts in the draw, none is left to calibrate on.
+    if fitting := further(task, rows, seed):
+        line["temperature"] = model.calibrate(
+            model.relations[0], [text for text, _ in fitting], [label for _, label in fitting]
+        )
+        after = model.classify(texts)
+        line["ece fitted"] = error_of(after, test)
+        line["accuracy fitted"] = accuracy(after.best, test)
+        # Texts of another task have none of these labels.
+        if outsiders:
+            line["kept"] = 100 * float((after.probabilities.max(axis=1) >= NONE_BELOW).mean())
+            other = model.classify(outsiders).probabilities.max(axis=1)
+            line["outsiders found"] = 100 * float((other < NONE_BELOW).mean())
     return [*lines, line]
 
 
@@ -351,10 +350,28 @@ def setfit_once(
     return lines
 
 
+def save(lines: Sequence[dict[str, Any]], output: Path | None) -> None:
+    """Write the runs so far, after a line about where they ran."""
+    if output is not None:
+        about = {"versions": versions(), "machine": device_name()}
+        output.write_text("".join(json.dumps(one) + "\n" for one in ({"about": about}, *lines)))
+
+
+def device_name() -> str:
+    """The accelerator of the run, or the processor."""
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else str(machine()["processor"])
+
+
 def join(files: Sequence[Path]) -> None:
-    """One result file, with the mean of the draws of each task and method."""
-    runs = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    TARGET.write_text(json.dumps({"versions": versions(), "runs": runs}, indent=1, sort_keys=True) + "\n")
+    """One result file from the files of runs."""
+    lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    about = [line["about"] for line in lines if "about" in line]
+    if any(one != about[0] for one in about[1:]):
+        raise SystemExit("the files come from different versions or machines")
+    runs = [line for line in lines if "about" not in line]
+    TARGET.write_text(json.dumps({**about[0], "runs": runs}, indent=1, sort_keys=True) + "\n")
     print(f"{TARGET}: {len(runs)} runs")
 
 

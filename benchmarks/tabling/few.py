@@ -1,0 +1,100 @@
+"""Few labels: eight examples of a label, beside what costs nothing and beside SetFit."""
+
+from __future__ import annotations
+
+from statistics import mean
+from typing import Any
+
+from tabling.common import markdown, read
+
+TASKS = {"trec6": "TREC, 6 labels", "trec50": "TREC, 50 labels", "reuters46": "Reuters, 46 labels"}
+TASKS |= {"sst2": "SST-2"}
+SETFIT = "SetFit 1.2.0, 20 iterations"
+
+
+def runs(**wanted: Any) -> list[dict[str, Any]]:
+    """The runs with these values."""
+    found = read("few-labels")["runs"]
+    return [run for run in found if all(run.get(key) == value for key, value in wanted.items())]
+
+
+def cells(key: str, method: str, **wanted: Any) -> list[str]:
+    """The mean over the draws of each task, as a cell; empty where there are none."""
+    found = []
+    for task in TASKS:
+        values = [run[key] for run in runs(task=task, method=method, **wanted) if key in run]
+        shown = f"{mean(values):.3f}" if key.startswith("ece") else f"{mean(values):.1f}" if values else ""
+        found.append(shown if values else "–")
+    return found
+
+
+def eight() -> str:
+    """Accuracy on test with eight examples of a label, the mean of five draws."""
+    test = {"measured on": "test", "each": 8, "settings": []}
+    rows = [
+        ["none: label texts alone", *cells("accuracy", "zero-shot, chosen"), "0"],
+        [
+            "logistic regression on the vectors",
+            *cells("accuracy", "logistic regression on the vectors", **test),
+            "8",
+        ],
+        ["SetFit, 20 iterations", *cells("accuracy", SETFIT, **test), "8"],
+        ["SetFit, default sampling", *cells("accuracy", "SetFit 1.2.0, default sampling", **test), "8"],
+        ["**`likewise train FILE`**", *cells("accuracy", "likewise", **test), "8"],
+        ["and calibrated on 100 further texts", *cells("accuracy fitted", "likewise", **test), "8"],
+    ]
+    return markdown(["training", *TASKS.values(), "examples of a label"], rows)
+
+
+def more() -> str:
+    """Accuracy on test with fifty examples of a label and with all."""
+    rows = []
+    for each, said, count in ((50, "50", 3), (1_000_000, "all", 2)):
+        test = {"measured on": "test", "each": each, "settings": []}
+        for method, name in (
+            ("logistic regression on the vectors", "logistic regression on the vectors"),
+            ("likewise", "`likewise train FILE`"),
+        ):
+            rows.append([name, *cells("accuracy", method, **test), said, str(count)])
+    return markdown(["training", *TASKS.values(), "examples of a label", "draws or seeds"], rows)
+
+
+def calibration() -> str:
+    """The expected calibration error on test before and after 100 texts, and what none_below finds."""
+    test = {"measured on": "test", "each": 8, "settings": []}
+    rows = [
+        ["trained, not calibrated: error", *cells("ece", "likewise", **test)],
+        ["trained, calibrated: error", *cells("ece fitted", "likewise", **test)],
+        ["label texts alone, not calibrated: error", *cells("ece", "zero-shot, chosen")],
+        ["label texts alone, calibrated: error", *cells("ece fitted", "zero-shot, chosen")],
+        ["texts of the task that keep their label, %", *cells("kept", "likewise", **test)],
+        ["texts of another task found, %", *cells("outsiders found", "likewise", **test)],
+    ]
+    return markdown(["", *TASKS.values()], rows)
+
+
+def holding() -> str:
+    """How the weight of `hold` was chosen: accuracy on training rows outside the draw."""
+    rows = []
+    for weight in ("0", "0.1", "0.3"):
+        found = cells("accuracy", "likewise", settings=[f"stage.0.hold={weight}"])
+        average = mean(float(cell) for cell in found)
+        rows.append([weight, f"**{average:.2f}**", *found, "3"])
+    return markdown(["`hold`", "average", *TASKS.values(), "draws"], rows)
+
+
+def templates() -> str:
+    """Accuracy of label texts alone with each set of templates, on dev texts and on test."""
+    dev = {task: runs(task=task, method="zero-shot, chosen")[0] for task in TASKS}
+    names = list(dev["trec6"]["dev"])
+    rows = [
+        [f"`{name}`", *(f"{dev[task]['dev'][name]:.1f}" for task in TASKS)]
+        for name in names
+        if " / " not in name
+    ]
+    default = [name for name in names if name.count(" / ") == 2]
+    rows += [
+        ["the three default templates", *(f"**{dev[task]['dev'][name]:.1f}**" for task in TASKS)]
+        for name in default
+    ]
+    return markdown(["template", *TASKS.values()], rows)
