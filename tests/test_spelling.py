@@ -12,7 +12,9 @@ import typer
 
 import likewise
 from likewise import spelling
+from likewise.annotation import import_annotations, next_pairs
 from likewise.cli import app
+from likewise.data import get, open_table
 from likewise.data.splits import split_file
 from likewise.errors import DataError, UsageError
 from likewise.experiments import run_experiments
@@ -84,11 +86,12 @@ def flags() -> set[str]:
 
 def test_spelling_every_option_exists_on_the_command_line_and_in_python():
     calls = (likewise.train, likewise.update, likewise.evaluate, run_experiments, split_file)
-    calls = (*calls, Answerer.score, Answerer.classify)
+    calls = (*calls, Answerer.score, Answerer.classify, likewise.calibrate, open_table, get)
+    calls = (*calls, import_annotations, next_pairs)
     keywords = {name for one in calls for name in inspect.signature(one).parameters}
-    for keyword, one in OPTIONS.items():
+    for one in OPTIONS.values():
         assert one.flag in flags(), one
-        assert keyword in keywords, one
+        assert one.keyword in keywords, one
 
 
 @pytest.mark.parametrize(
@@ -102,6 +105,9 @@ def test_spelling_every_option_exists_on_the_command_line_and_in_python():
         ("labels", "NAME = WORDS", "--labels 'NAME = WORDS'", 'labels={"NAME": "WORDS"}'),
         ("labels", ANY, "--labels", "labels=…"),
         ("workers", "2", "--workers 2", "workers=2"),
+        ("delimiter", ANY, "--delimiter", "delimiter=…"),
+        ("annotators", "NAME", "--annotator NAME", 'annotators=["NAME"]'),
+        ("place", "pairs.zip", "--from pairs.zip", 'source="pairs.zip"'),
     ],
 )
 def test_spelling_of_an_option(keyword, value, flag, python):
@@ -119,6 +125,14 @@ def test_spelling_of_several_options_and_of_a_call():
         assert spelt_together(resume=None, overwrite=None) == "--resume --overwrite"
         told = "likewise train finetune --data 'my file.csv' --output m"
         assert spelt_call("train", "finetune", data="my file.csv", output="m") == told
+
+
+def test_spelling_of_an_option_that_is_repeated_and_of_a_call_of_two_words():
+    assert spelt("annotators", ["anna", "ben b"]) == 'annotators=["anna", "ben b"]'
+    assert spelt_call("data get", "sick", place="FILE") == 'likewise.data.get("sick", source="FILE")'
+    with speaking_flags():
+        assert spelt("annotators", ["anna", "ben b"]) == "--annotator anna --annotator 'ben b'"
+        assert spelt_call("data get", "sick", place="FILE") == "likewise data get sick --from FILE"
 
 
 def test_spelling_of_errors_follows_who_called(here, tmp_path):

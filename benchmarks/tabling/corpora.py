@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from likewise.data.catalogue import Corpus, corpus_names, find_corpus
-from likewise.data.sources.listing import Source, sources_of, unobtainable
+from likewise.data.sources.listing import CorpusSource, corpus_sources, unobtainable
 from tabling.common import markdown
 
 
@@ -14,7 +14,7 @@ def corpora() -> str:
 
 
 def _row(corpus: Corpus) -> list[str]:
-    sources = sources_of(corpus)
+    sources = corpus_sources(corpus)
     pages = dict.fromkeys(f"[{_host(one)}]({one.page})" for one in sources)
     terms = dict.fromkeys(one.terms for one in sources if one.terms)
     return [
@@ -27,14 +27,14 @@ def _row(corpus: Corpus) -> list[str]:
     ]
 
 
-def _host(source: Source) -> str:
+def _host(source: CorpusSource) -> str:
     return source.page.removeprefix("https://").partition("/")[0]
 
 
-def _way(corpus: Corpus, sources: tuple[Source, ...]) -> str:
+def _way(corpus: Corpus, sources: tuple[CorpusSource, ...]) -> str:
     ways = " and ".join(dict.fromkeys("by hand" if one.manual else "download" for one in sources))
     return f"{ways}; without {len(unobtainable(corpus))} training files" if unobtainable(corpus) else ways
 
 
-def _tried(source: Source) -> str:
+def _tried(source: CorpusSource) -> str:
     return "fetched" if source.fetched else f"{source.confidence}, never fetched"

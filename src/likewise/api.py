@@ -179,11 +179,11 @@ def _counted_texts(
     model: str | os.PathLike[str] | Answering, quiet: bool, progress: Callable[[int], None] | None
 ) -> AbstractContextManager[Callable[[int], None] | None]:
     """The caller's function, or else a bar that counts the texts of a measurement."""
-    from likewise.progress import counted
+    from likewise.progress import asked_progress
 
     name = model.about.get("name", "") if isinstance(model, Answering) else os.fspath(model)
     label = " ".join(["evaluating", *filter(None, [Path(str(name)).name])])
-    return counted(progress, quiet=quiet, label=label, unit="texts")
+    return asked_progress(progress, quiet=quiet, label=label, unit="texts")
 
 
 def own_suite(

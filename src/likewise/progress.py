@@ -111,7 +111,7 @@ def counting(label: str, unit: str, total: int | None) -> Iterator[Any]:
 
 
 @contextmanager
-def counted(
+def asked_progress(
     progress: Callable[[int], None] | None, *, quiet: bool, label: str, unit: str
 ) -> Iterator[Callable[[int], None] | None]:
     """What a Python caller asked for: a function of their own, nothing, or else a progress bar."""

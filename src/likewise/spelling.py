@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-Form = Literal["text", "number", "texts", "mapping", "switch"]
+ValueForm = Literal["text", "number", "texts", "mapping", "switch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,24 +22,31 @@ class Option:
 
     flag: str
     keyword: str
-    form: Form = "text"
+    form: ValueForm = "text"
 
 
-# Every option that a message outside the command line names, by its keyword.
+# Every option that a message outside the command line names, by its keyword or, at a clash, by another name.
 OPTIONS = {
     one.keyword: one
     for one in (
+        Option("--accept-licence", "accept", "texts"),
+        Option("--add-label", "add_labels", "mapping"),
+        Option("--allow-different", "allow_different", "switch"),
+        Option("--annotator", "annotators", "texts"),
         Option("--column", "column"),
         Option("--data", "data"),
         Option("--data-dir", "data_dir"),
+        Option("--delimiter", "delimiter"),
         Option("--describe", "describe"),
         Option("--device", "device"),
         Option("--encoder", "encoder"),
+        Option("--format", "form"),
         Option("--label", "label"),
         Option("--labels", "labels", "mapping"),
         Option("--long", "long"),
         Option("--metric", "metric"),
         Option("--mode", "mode"),
+        Option("--on-bad", "on_bad"),
         Option("--output", "output"),
         Option("--overwrite", "overwrite", "switch"),
         Option("--precision", "precision"),
@@ -57,6 +64,8 @@ OPTIONS = {
         Option("--workers", "workers", "number"),
     )
 }
+# `data get` calls its place of files `source` in Python, where `from` is taken.
+OPTIONS["place"] = Option("--from", "source")
 
 ANY = "…"
 
@@ -83,32 +92,40 @@ def speaks_flags() -> bool:
     return bool(_speaking)
 
 
-def spelt(keyword: str, value: str | None = None) -> str:
+def spelt(keyword: str, value: str | Sequence[str] | None = None) -> str:
     """An option, with a value if one is given: `--mode zero`, or `mode="zero"`.
 
+    An option that is repeated takes a sequence: `--annotator A --annotator B`, or `annotators=["A", "B"]`.
     The value of a mapping is `NAME=VALUE`. The value "…" stands for any: `--mode`, or `mode=…`.
     """
     one = OPTIONS[keyword]
+    if value is not None and not isinstance(value, str):
+        if speaks_flags():
+            return " ".join(spelt(keyword, each) for each in value)
+        return f"{one.keyword}=[{', '.join(map(_text, value))}]"
     if speaks_flags():
-        return one.flag if value in (None, ANY) else f"{one.flag} {shlex.quote(str(value))}"
+        return one.flag if value in (None, ANY) else f"{one.flag} {shlex.quote(value)}"
     if one.form == "switch":
         return f"{one.keyword}=True"
     return one.keyword if value is None else f"{one.keyword}={_in_python(one.form, value)}"
 
 
-def spelt_together(**values: str | None) -> str:
+def spelt_together(**values: str | Sequence[str] | None) -> str:
     """Several options of one call: `--text-a NAME --text-b NAME`, or `text_a="NAME", text_b="NAME"`."""
     return (" " if speaks_flags() else ", ").join(spelt(keyword, value) for keyword, value in values.items())
 
 
-def spelt_call(verb: str, *arguments: str, **values: str) -> str:
-    """A call of a verb: `likewise train NAME --data FILE`, or `likewise.train("NAME", data="FILE")`."""
+def spelt_call(verb: str, *arguments: str, **values: str | Sequence[str]) -> str:
+    """A call of a verb: `likewise train NAME --data FILE`, or `likewise.train("NAME", data="FILE")`.
+
+    A verb of two words, such as `data get`, is a function of that package in Python.
+    """
     between, quote = (" ", shlex.quote) if speaks_flags() else (", ", _text)
     told = between.join([*map(quote, arguments), *([spelt_together(**values)] if values else [])])
-    return f"likewise {verb} {told}" if speaks_flags() else f"likewise.{verb}({told})"
+    return f"likewise {verb} {told}" if speaks_flags() else f"likewise.{verb.replace(' ', '.')}({told})"
 
 
-def _in_python(form: Form, value: str) -> str:
+def _in_python(form: ValueForm, value: str) -> str:
     if form == "number" or value == ANY:
         return value
     if form == "texts":

@@ -12,6 +12,7 @@ from likewise.annotation import import_annotations, next_pairs
 from likewise.data import check
 from likewise.data.own import open_own_table
 from likewise.errors import DataError, FormatError, LikewiseError, UsageError
+from likewise.spelling import speaking_flags
 
 PAIRS = [("A man sings.", "A man is singing."), ("A dog.", "A cat."), ("It rains, hard.", 'He said "no".')]
 # By annotator, for each pair: similarity and label, or None if it was not rated.
@@ -293,7 +294,10 @@ def test_import_is_read_back_and_columns_of_annotators_are_no_relations(tmp_path
     report = import_annotations(
         write(tmp_path / "e.json", label_studio()), tmp_path / "r.csv", relations=RELATIONS
     )
-    assert "--relation similarity:0..5 --relation 'label:same|other'" in report.commands[1]
+    declared = 'relations=["similarity:0..5", "label:same|other"]'
+    assert report.commands[1] == f'likewise.train("{tmp_path / "r.csv"}", {declared})'
+    with speaking_flags():
+        assert "r.csv --relation similarity:0..5 --relation 'label:same|other'" in report.commands[1]
     found = open_own_table(str(tmp_path / "r.csv"), name="r.csv")
     assert [relation.name for relation in found.relations] == ["similarity", "label"]
     assert not [line for line in found.guesses if "@" in line]

@@ -22,9 +22,16 @@ from likewise.data.getting import file_checksums
 from likewise.data.parallel import read_parallel
 from likewise.data.sources import bundle as bundles
 from likewise.data.sources import listing
-from likewise.data.sources.fetching import FetchError, Patience, check_address, fetch
+from likewise.data.sources.fetching import FetchError, Patience, check_address, fetch_file
 from likewise.data.sources.layouts import _sampled
-from likewise.data.sources.listing import GROUPS, Download, all_sources, corpora_of, make_source, sources_of
+from likewise.data.sources.listing import (
+    GROUPS,
+    Download,
+    all_sources,
+    corpora_of,
+    corpus_sources,
+    make_source,
+)
 from likewise.data.sources.samples import Sample, decode, encode, key_number, read_sample
 from likewise.errors import DataError, FormatError, UsageError
 
@@ -99,7 +106,7 @@ def left(folder: Path) -> list[str]:
 def test_sources_make_every_file_or_say_which_not():
     for name in corpus_names():
         corpus = find_corpus(name)
-        assert sources_of(corpus), name
+        assert corpus_sources(corpus), name
         absent = listing.unobtainable(corpus)
         assert all("train" in file and file.startswith("tatoeba/") for file in absent)
     for source in all_sources().values():
@@ -189,7 +196,7 @@ def test_layouts_convert_what_is_published(name, tmp_path):
         [corpus.name for corpus in corpora],
         data_dir=tmp_path / "data",
         source=tmp_path / "published",
-        accept=[one.name for corpus in corpora for one in sources_of(corpus)],
+        accept=[one.name for corpus in corpora for one in corpus_sources(corpus)],
         allow_different=True,
     )
     assert name not in report.failed
@@ -226,7 +233,7 @@ def test_layouts_name_file_and_line_of_what_is_not_as_published(tmp_path):
     def told(name, files, source):
         folder = tmp_path / name
         write(folder, files)
-        accept = [one.name for one in sources_of(find_corpus(name))]
+        accept = [one.name for one in corpus_sources(find_corpus(name))]
         with pytest.raises(FormatError) as error:
             get(name, data_dir=tmp_path / "data", source=folder / source, accept=accept)
         return str(error.value)
@@ -327,7 +334,7 @@ def test_samples_are_found_in_our_copies(name, data_dir):
 
 def fetched(server, tmp_path, path="/file", **options):
     target = tmp_path / "fetched"
-    fetch(Download(server.url(path), "file", **options), target, patience=QUICK)
+    fetch_file(Download(server.url(path), "file", **options), target, patience=QUICK)
     return target.read_bytes()
 
 
@@ -348,7 +355,7 @@ def test_fetch_begins_again_if_the_server_cannot_resume_or_the_file_changed(serv
         server.files["/file"], server.etag = b"another file", '"two"'
 
     download = Download(server.url("/file"), "file")
-    fetch(download, tmp_path / "second", patience=QUICK, tell=changed)
+    fetch_file(download, tmp_path / "second", patience=QUICK, tell=changed)
     assert (tmp_path / "second").read_bytes() == b"another file"
 
 
@@ -396,7 +403,7 @@ def test_fetch_follows_redirects_only_over_tls(server, tmp_path):
 )
 def test_fetch_takes_no_other_addresses(url, tmp_path):
     with pytest.raises(UsageError, match="is not an https address"):
-        fetch(Download(url, "x"), tmp_path / "x")
+        fetch_file(Download(url, "x"), tmp_path / "x")
 
 
 # Archives.
@@ -503,7 +510,7 @@ def test_get_refuses_other_rows_and_keeps_them_only_if_told(standin, tmp_path):
 
 def test_get_needs_acceptance_of_terms_before_anything_is_fetched(standin, server, tmp_path):
     standin(terms="no commercial use")
-    with pytest.raises(UsageError, match=r"(?s)standin: no commercial use .*add: --accept-licence standin$"):
+    with pytest.raises(UsageError, match=r"(?s)standin: no commercial use .*add: accept=\[\"standin\"\]$"):
         get("standin", data_dir=tmp_path)
     with pytest.raises(UsageError, match="must be accepted"):
         get("standin", data_dir=tmp_path, ask=lambda source: False)
@@ -555,7 +562,7 @@ def test_get_does_not_write_over_its_input(standin, tmp_path):
 
 
 def test_get_says_what_a_person_must_do(tmp_path):
-    with pytest.raises(UsageError, match=r"paranmt must be downloaded by hand .*--from FILE_OR_FOLDER"):
+    with pytest.raises(UsageError, match=r"paranmt must be downloaded by hand .*source=\"FILE_OR_FOLDER\""):
         get("paranmt", data_dir=tmp_path, accept=["paranmt"])
     with pytest.raises(UsageError, match="there is no corpus 'snil'"):
         get("snil", data_dir=tmp_path)

@@ -42,7 +42,7 @@ def test_sheets_tell_a_guessed_delimiter_once(tmp_path, caplog):
     for _ in range(2):
         list(open_table(tmp_path / "p.csv"))
     assert [record.message for record in caplog.records] == [
-        "p.csv: the fields are separated by semicolons (to choose: --delimiter)"
+        "p.csv: the fields are separated by semicolons (to choose: delimiter=…)"
     ]
     caplog.clear()
     (tmp_path / "q.csv").write_text(joined(","), encoding="utf8")

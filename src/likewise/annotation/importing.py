@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +23,13 @@ from likewise.annotation.merging import (
 from likewise.annotation.reading import KEPT, Export, read_export
 from likewise.arguments import listed_names, require_flag, require_path, require_text
 from likewise.data.columns import find_any_texts
-from likewise.data.own import relation_option
 from likewise.data.writing import TableWriter
 from likewise.errors import UsageError
 from likewise.evaluation.agreement import METRIC_OF, RELIABLE, Agreement, describe, measure_agreement
 from likewise.files import remembering_inputs
 from likewise.outputs import check_output_file
 from likewise.records import Relation, Value
+from likewise.spelling import spelt_call
 from likewise.wording import counted, listed, quoted
 
 _MARKS_OF_FORMS = ("|", "<", "..")
@@ -57,9 +56,9 @@ class ImportedRelation:
     disputed: tuple[RatedPair, ...]
 
     @property
-    def option(self) -> str:
-        """The command-line option that declares the relation."""
-        return relation_option(self.relation.name, _form(self.relation))
+    def declared(self) -> str:
+        """What declares the relation, such as similarity:0..5."""
+        return f"{self.relation.name}:{_form(self.relation)}"
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form."""
@@ -105,10 +104,9 @@ class ImportReport:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """The commands that use the file of ratings."""
-        file = shlex.quote(str(self.output))
-        options = " ".join(one.option for one in self.relations)
-        return f"likewise data check {file} {options}", f"likewise train {file} {options}"
+        """The commands, or the calls in Python, that use the file of ratings."""
+        file, relations = str(self.output), [one.declared for one in self.relations]
+        return tuple(spelt_call(verb, file, relations=relations) for verb in ("data check", "train"))
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form."""

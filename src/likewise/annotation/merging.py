@@ -29,6 +29,7 @@ from likewise.data.values import is_missing, to_value
 from likewise.errors import DataError, Problem, UsageError
 from likewise.evaluation.agreement import ItemRating
 from likewise.records import MAX_NAME, Relation, Value
+from likewise.spelling import spelt
 from likewise.wording import listed, quoted
 
 Ties = Literal["empty", "first"]
@@ -187,10 +188,8 @@ def _relations(export: Export, declared: Sequence[str]) -> tuple[list[Relation],
     names = [text.partition(":")[0] for text in declared]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise UsageError(
-            f"relation {listed(map(repr, twice))} is declared twice. Keep one --relation for each."
-        )
-    remedy = "name a question of the export: --relation NAME:lo..hi"
+        raise UsageError(f"relation {listed(map(repr, twice))} is declared twice. Keep one of them.")
+    remedy = f"name a question of the export: {spelt('relations', 'NAME:lo..hi')}"
     questions = listed(profiles) or "none"
     absent = [
         Problem(
@@ -214,7 +213,8 @@ def _relations(export: Export, declared: Sequence[str]) -> tuple[list[Relation],
     if not relations:
         questions = listed(profiles) or "none"
         found = f"no question has numbers or a few labels as answers. The questions are {questions}"
-        raise DataError([Problem(export.name, found, "declare what was rated: --relation NAME:lo..hi")])
+        remedy = f"declare what was rated: {spelt('relations', 'NAME:lo..hi')}"
+        raise DataError([Problem(export.name, found, remedy)])
     return relations, guesses
 
 

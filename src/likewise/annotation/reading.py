@@ -26,6 +26,7 @@ from likewise.data.tables import open_table
 from likewise.data.values import MAX_CHARS, to_text
 from likewise.errors import DataError, FormatError, Problem
 from likewise.files import is_there
+from likewise.spelling import spelt
 from likewise.wording import clipped, listed
 
 # A JSON array is parsed as a whole; larger exports come as JSON lines, CSV or parquet.
@@ -139,7 +140,7 @@ def _wide(
     if not groups:
         found = "this is no export of Label Studio or Argilla, and no columns of annotators were found. "
         found += f"The columns are {listed(table.columns)}"
-        remedy = "name the columns of the annotators: --annotator NAME --annotator NAME"
+        remedy = f"name the columns of the annotators: {spelt('annotators', ['NAME', 'NAME'])}"
         raise DataError([Problem(table.name, found, remedy)])
     return OneColumnPerAnnotator(groups)
 

@@ -10,6 +10,7 @@ from likewise.annotation.candidates import Candidate
 from likewise.annotation.reading import KEPT
 from likewise.data.writing import TableWriter, write_json_aside
 from likewise.errors import UsageError
+from likewise.spelling import spelt
 
 TaskFormat = Literal["csv", "label-studio", "argilla"]
 FORMATS: tuple[TaskFormat, ...] = ("csv", "label-studio", "argilla")
@@ -23,8 +24,8 @@ def check_format(output: Path, form: str) -> None:
         raise UsageError(f"the format {form} is JSON, but the file is {output.name}. Name a .json file.")
     if form == "csv" and output.suffix.lower() == ".json":
         raise UsageError(
-            f"{output.name} is a JSON file. Choose --format label-studio or --format argilla, or "
-            "name a table (.csv .tsv .jsonl .parquet)."
+            f"{output.name} is a JSON file. Choose {spelt('form', 'label-studio')} or "
+            f"{spelt('form', 'argilla')}, or name a table (.csv .tsv .jsonl .parquet)."
         )
 
 

@@ -12,6 +12,7 @@ from likewise.data.ratings import ANNOTATOR_MARK, COUNT_NAME
 from likewise.data.rows import Row
 from likewise.data.values import is_missing
 from likewise.errors import DataError, Problem, UsageError
+from likewise.spelling import spelt
 from likewise.wording import listed
 
 # Words that say who rates and not what is rated.
@@ -74,9 +75,9 @@ def _named(
     columns: Sequence[str], relations: Sequence[str], annotators: Sequence[str], source: str
 ) -> dict[str, dict[str, str]]:
     if len(set(annotators)) != len(annotators):
-        raise UsageError("an annotator is named twice. Name each column once with --annotator.")
+        raise UsageError(f"an annotator is named twice. Name each column once with {spelt('annotators')}.")
     if len(relations) < 2:
-        remedy = "name an existing column with --annotator NAME"
+        remedy = f"name an existing column with {spelt('annotators', 'NAME')}"
         absent = [missing_column(name, columns, source, remedy) for name in annotators if name not in columns]
         if absent:
             raise DataError(absent)

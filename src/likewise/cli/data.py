@@ -21,7 +21,7 @@ from likewise.data.corpora import locate
 from likewise.data.dialects import name_delimiter
 from likewise.data.findings import CheckReport, Summary
 from likewise.data.reading import name_splits
-from likewise.data.sources.listing import sources_of, unobtainable
+from likewise.data.sources.listing import corpus_sources, unobtainable
 from likewise.data.splits import split_file
 from likewise.data.values import MAX_CHARS
 from likewise.disk import to_json
@@ -263,7 +263,7 @@ def _describe(corpus: Corpus, data_dir: Path | None) -> dict[str, object]:
             }
             for split in corpus.splits.values()
         ],
-        "sources": [source_json(source) for source in sources_of(corpus)],
+        "sources": [source_json(source) for source in corpus_sources(corpus)],
         "unobtainable": list(unobtainable(corpus)),
     }
 

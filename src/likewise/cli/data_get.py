@@ -15,14 +15,14 @@ from likewise.cli.console import err, note, out, printable, progress_bar
 from likewise.data.canonical import stored_checksums
 from likewise.data.catalogue import Corpus, Split
 from likewise.data.corpora import data_home, data_roots
-from likewise.data.getting import GetReport, Watch, by_hand, get, target_folder
-from likewise.data.sources.fetching import Progress
+from likewise.data.getting import GaugeFor, GetReport, by_hand, get, target_folder
+from likewise.data.sources.fetching import Gauge
 from likewise.data.sources.listing import (
-    Source,
+    CorpusSource,
     all_sources,
     corpora_of,
+    corpus_sources,
     named_corpora,
-    sources_of,
     unobtainable,
 )
 from likewise.disk import to_json
@@ -76,7 +76,7 @@ def get_corpora(
     Example: likewise data get sts7 --data-dir corpora
     """
     for corpus in named_corpora(names):
-        for one in sources_of(corpus):
+        for one in corpus_sources(corpus):
             note(f"{corpus.name}: {corpus.title}. Licence: {corpus.licence}. From {_from(one, source)}.")
     with _watching() as watch:
         report = get(
@@ -100,7 +100,7 @@ def get_corpora(
 
 def source_words(corpus: Corpus) -> str:
     """How `data get` gets a corpus, in a word or two."""
-    sources = sources_of(corpus)
+    sources = corpus_sources(corpus)
     ways = dict.fromkeys("by hand" if one.manual else "download" for one in sources)
     said = " and ".join(ways) or "no source"
     return f"{said} (in part)" if sources and unobtainable(corpus) else said
@@ -113,7 +113,7 @@ def trial_words() -> str:
     return f"We have fetched {tried} of the {len(sources)} sources that can be downloaded."
 
 
-def source_json(source: Source) -> dict[str, Any]:
+def source_json(source: CorpusSource) -> dict[str, Any]:
     """A source for programs."""
     return {
         "name": source.name,
@@ -148,14 +148,14 @@ def show_corpus(corpus: Corpus, present: dict[str, bool]) -> None:
         _line(f"  texts       {', '.join(corpus.texts)}")
     for split in corpus.splits.values():
         _line(f"  split       {_split(split, columns_of(corpus, split), here=present[split.name])}")
-    for one in sources_of(corpus):
+    for one in corpus_sources(corpus):
         _show_source(one)
     absent = unobtainable(corpus)
     if absent:
         _line(f"  no source   {listed(absent, most=4)}")
 
 
-def _show_source(source: Source) -> None:
+def _show_source(source: CorpusSource) -> None:
     _line(f"  source      {source.page}")
     for download in source.downloads[:4]:
         _line(f"    {download.url}")
@@ -185,7 +185,7 @@ def _line(text: str) -> None:
     out.print(text, markup=False)
 
 
-def _from(source: Source, place: str | None) -> str:
+def _from(source: CorpusSource, place: str | None) -> str:
     if place is not None:
         return place
     if source.manual:
@@ -198,18 +198,18 @@ def _may_ask(as_json: bool) -> bool:
     return not as_json and err.is_terminal and sys.stdin is not None and sys.stdin.isatty()
 
 
-def _ask(source: Source) -> bool:
+def _ask(source: CorpusSource) -> bool:
     names = ", ".join(corpus.name for corpus in corpora_of(source))
     return typer.confirm(printable(f"{names}: {source.terms} ({source.page}). Do you accept?"), err=True)
 
 
 @contextmanager
-def _watching() -> Iterator[Watch]:
+def _watching() -> Iterator[GaugeFor]:
     """A progress bar for each download and each conversion, which vanishes when the next one begins."""
     with progress_bar("{task.fields[unit]}") as bar:
         tasks: list[Any] = []
 
-        def watch(about: str, counted: str) -> Progress:
+        def watch(about: str, counted: str) -> Gauge:
             size, unit = (_KIB, "KiB") if counted == "bytes" else (1, "rows")
             for task in tasks:
                 bar.remove_task(task)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from likewise.data.rows import Row, ShortRow, Spoilt, Table, refuse
 from likewise.data.values import MAX_CHARS, find_fault
 from likewise.errors import DataError, FormatError, Problem, UsageError
+from likewise.spelling import spelt
 from likewise.wording import counted
 
 STOP, SKIP, BLANK = "stop", "skip", "blank"
@@ -112,7 +113,7 @@ class _Waiting:
         elif self._bad.policy == SKIP:
             self._bad.add(problem)
         else:
-            remedy = f"{problem.remedy}, or leave such rows out: --on-bad skip"
+            remedy = f"{problem.remedy}, or leave such rows out: {spelt('on_bad', SKIP)}"
             raise FormatError([Problem(problem.source, problem.message, remedy)])
 
 

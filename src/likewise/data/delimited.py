@@ -12,11 +12,12 @@ import csv
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
-from likewise.data.dialects import DELIMITERS, Numbers, separator_line, sniff_delimiter
+from likewise.data.dialects import DELIMITERS, CommaMarker, separator_line, sniff_delimiter
 from likewise.data.formats import Parsed, check_columns
 from likewise.data.lines import MAX_LINE, Lines
 from likewise.data.rows import MAX_COLUMNS, Fail, Repeated, Row, ShortRow
 from likewise.errors import FormatError, Problem
+from likewise.spelling import ANY, spelt
 from likewise.wording import listed, quoted
 
 _TAB = "\t"
@@ -60,7 +61,10 @@ def _quoted(lines: Lines, name: str, fail: Fail, mark: str, told: bool) -> Parse
     line, header = next(_csv_records(reader, lines, name, fail), (1, []))
     columns, notes = name_columns(header, name, line)
     if told:
-        notes = (f"{name}: the fields are separated by {DELIMITERS[mark]} (to choose: --delimiter)", *notes)
+        notes = (
+            f"{name}: the fields are separated by {DELIMITERS[mark]} (to choose: {spelt('delimiter', ANY)})",
+            *notes,
+        )
     remedy = f'put a field that holds a {_ONE[mark]} in double quotes (")'
 
     def records() -> Iterator[tuple[str, list[str]]]:
@@ -91,7 +95,7 @@ def _unquoted(lines: Lines, name: str, fail: Fail) -> Parsed:
 def _rows(
     columns: tuple[str, ...], records: Iterator[tuple[str, list[str]]], fail: Fail, remedy: str
 ) -> Iterator[Row]:
-    width, numbers = len(columns), Numbers(len(columns))
+    width, numbers = len(columns), CommaMarker(len(columns))
     for source, fields in records:
         if len(fields) == width:
             yield Row(dict(zip(columns, numbers.mark(fields), strict=True)), source)

@@ -157,7 +157,7 @@ class ClashingNumber(str):
     __slots__ = ()
 
 
-class Numbers:
+class CommaMarker:
     """Finds the numbers with a decimal comma in the rows of one pass over a file, column by column.
 
     The comma of `3,5` is a decimal comma. That of `1,234` is read as one too, unless the column has numbers

@@ -9,7 +9,6 @@ error or Ctrl-C leaves the data folder as it was.
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,16 +21,16 @@ from likewise.data.catalogue import Corpus, Split
 from likewise.data.compression import split_endings
 from likewise.data.corpora import DATA_VARIABLE, data_home, file_in
 from likewise.data.sources.bundle import Bundle
-from likewise.data.sources.fetching import Patience, Progress, Tell, fetch
+from likewise.data.sources.fetching import Gauge, Patience, Tell, fetch_file
 from likewise.data.sources.layouts import read_layout
 from likewise.data.sources.listing import (
+    CorpusSource,
     Download,
-    Source,
-    Target,
+    TargetFile,
     corpora_of,
     corpus_files,
+    corpus_sources,
     named_corpora,
-    sources_of,
     unobtainable,
 )
 from likewise.data.tables import open_table
@@ -39,12 +38,13 @@ from likewise.data.writing import TableWriter
 from likewise.disk import make_folder, path_aside, saying_why, scratch_folder
 from likewise.errors import DataError, LikewiseError, Problem, UsageError
 from likewise.files import may_be_path
+from likewise.spelling import spelt, spelt_call
 from likewise.wording import counted, listed, sentence
 
 # Asked for each source whose terms were not accepted yet. The answer says whether they are.
-Ask = Callable[[Source], bool]
+Ask = Callable[[CorpusSource], bool]
 # A progress for one piece of work: what it is about, and what is counted, bytes or rows.
-Watch = Callable[[str, Literal["bytes", "rows"]], Progress]
+GaugeFor = Callable[[str, Literal["bytes", "rows"]], Gauge]
 
 _SHOWN_EVERY = 500
 _LIKE: dict[Likeness, str] = {
@@ -81,7 +81,7 @@ class GetReport:
 
     folder: Path
     files: list[GotFile] = field(default_factory=list)
-    by_hand: list[Source] = field(default_factory=list)
+    by_hand: list[CorpusSource] = field(default_factory=list)
     failed: dict[str, LikewiseError] = field(default_factory=dict)
     unobtainable: list[str] = field(default_factory=list)
 
@@ -101,7 +101,7 @@ def get(
     overwrite: bool = False,
     allow_different: bool = False,
     tell: Tell | None = None,
-    watch: Watch | None = None,
+    watch: GaugeFor | None = None,
     patience: Patience | None = None,
 ) -> GetReport:
     """Put named corpora into the data folder: a corpus, several, a group such as "sts7", or "all".
@@ -145,10 +145,10 @@ def target_folder(data_dir: str | Path | None = None) -> Path:
     return Path(data_dir or os.environ.get(DATA_VARIABLE) or data_home())
 
 
-def by_hand(source: Source) -> str:
+def by_hand(source: CorpusSource) -> str:
     """What a person has to do for a source that no program may fetch."""
     name = corpora_of(source)[0].name
-    how = f"Then run: likewise data get {name} --from FILE_OR_FOLDER"
+    how = f"Then run: {spelt_call('data get', name, place='FILE_OR_FOLDER')}"
     return f"{source.name} must be downloaded by hand ({source.page}). {sentence(source.manual)} {how}"
 
 
@@ -168,7 +168,7 @@ class _Way:
     overwrite: bool
     allow_different: bool
     tell: Tell | None
-    watch: Watch | None
+    watch: GaugeFor | None
     patience: Patience | None
 
 
@@ -184,7 +184,7 @@ class _Place:
 class _Made:
     """A converted file that waits for its name."""
 
-    target: Target
+    target: TargetFile
     path: Path
     final: Path
     rows: int
@@ -195,8 +195,8 @@ class _Made:
 class _Job:
     """A source and the files that are still wanted from it."""
 
-    source: Source
-    targets: list[Target]
+    source: CorpusSource
+    targets: list[TargetFile]
 
     def find_present(self, report: GetReport, *, overwrite: bool) -> None:
         """Take out what is in the data folder already."""
@@ -237,15 +237,15 @@ class _Job:
             path = folder / download.name
             path.parent.mkdir(parents=True, exist_ok=True)
             progress = None if way.watch is None else way.watch(download.name, "bytes")
-            fetch(download, path, patience=way.patience, progress=progress, tell=way.tell)
+            fetch_file(download, path, patience=way.patience, progress=progress, tell=way.tell)
 
-    def _found(self, bundle: Bundle) -> Iterator[tuple[int, Target]]:
+    def _found(self, bundle: Bundle) -> Iterator[tuple[int, TargetFile]]:
         """The wanted targets. A published file that holds only some of them gives these."""
         named = [(n, one) for n, one in enumerate(self.targets) if "member" in one.options]
         there = [(n, one) for n, one in named if bundle.find(one.options["member"]) is not None]
         return iter(there if there and len(named) == len(self.targets) else list(enumerate(self.targets)))
 
-    def _convert(self, bundle: Bundle, target: Target, work: Path, way: _Way) -> _Made:
+    def _convert(self, bundle: Bundle, target: TargetFile, work: Path, way: _Way) -> _Made:
         stored, splits = stored_checksums(target.file), _splits_of(self.source, target)
         columns, final = () if stored is None else stored.columns, _final(way.folder, splits[0].file)
         digest = RowDigest(columns)
@@ -279,7 +279,7 @@ class _Job:
 def _jobs(corpora: Sequence[Corpus]) -> list[_Job]:
     """The sources of corpora with the targets that these corpora need."""
     files = {file for corpus in corpora for file in corpus_files(corpus)}
-    sources = {source.name: source for corpus in corpora for source in sources_of(corpus)}
+    sources = {source.name: source for corpus in corpora for source in corpus_sources(corpus)}
     return [_Job(one, [t for t in one.targets if t.file in files]) for one in sources.values()]
 
 
@@ -293,11 +293,13 @@ def _place(source: str | Path | None, jobs: Sequence[_Job]) -> _Place | None:
         return _Place(url=source)
     path = Path(source).expanduser()
     if not path.exists():
-        raise UsageError(f"--from {source} does not exist. Name a file, a folder or an https address.")
+        raise UsageError(
+            f"{spelt('place', str(source))} does not exist. Name a file, a folder or an https address."
+        )
     return _Place(path=path)
 
 
-def _accept(sources: Sequence[Source], accepted: set[str], ask: Ask | None) -> None:
+def _accept(sources: Sequence[CorpusSource], accepted: set[str], ask: Ask | None) -> None:
     """Refuse to go on while terms are not accepted. One error names all of them."""
     open_terms = []
     for source in sources:
@@ -306,11 +308,13 @@ def _accept(sources: Sequence[Source], accepted: set[str], ask: Ask | None) -> N
             open_terms.append(source)
     if open_terms:
         said = "\n".join(f"  {one.name}: {one.terms} ({one.page})" for one in open_terms)
-        options = " ".join(f"--accept-licence {shlex.quote(one.name)}" for one in open_terms)
+        options = spelt("accept", [one.name for one in open_terms])
         raise UsageError(f"These terms must be accepted first:\n{said}\nIf you accept them, add: {options}")
 
 
-def _different(target: Target, found: RowChecksums, stored: RowChecksums | None, expected: int) -> Problem:
+def _different(
+    target: TargetFile, found: RowChecksums, stored: RowChecksums | None, expected: int
+) -> Problem:
     if found.rows != expected:
         said = f"{counted(found.rows, 'row')} came out, but {expected:,} are expected"
     else:
@@ -319,17 +323,17 @@ def _different(target: Target, found: RowChecksums, stored: RowChecksums | None,
             said += f" (checksum {found.bag[:12]}…, expected {stored.bag[:12]}…)"
     remedy = "nothing was written. Take another release"
     if found.rows:
-        remedy += ", or keep these rows with --allow-different"
+        remedy += f", or keep these rows with {spelt('allow_different')}"
     return Problem(target.file, said, remedy)
 
 
-def _splits_of(source: Source, target: Target) -> list[Split]:
+def _splits_of(source: CorpusSource, target: TargetFile) -> list[Split]:
     """The splits that a target's file holds."""
     splits = [split for corpus in corpora_of(source) for split in corpus.splits.values()]
     return [split for split in splits if plain_name(split.file) == target.file]
 
 
-def _labels(source: Source) -> tuple[str, ...]:
+def _labels(source: CorpusSource) -> tuple[str, ...]:
     return next((one.labels for corpus in corpora_of(source) for one in corpus.relations if one.labels), ())
 
 

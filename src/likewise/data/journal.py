@@ -24,6 +24,8 @@ from likewise.disk import folder_aside, locked, open_aside, remove_folder, sweep
 from likewise.errors import UsageError
 from likewise.files import file_sha256
 from likewise.outputs import read_mark
+from likewise.spelling import spelt
+from likewise.wording import sentence
 
 _MARK, _DONE, _LOCK = "likewise-answers.json", "done.json", "lock"
 _FILES = re.compile(rf"{re.escape(_MARK)}|{_DONE}|{_LOCK}|answers-\d{{6}}\.jsonl")
@@ -51,12 +53,12 @@ class Journal:
         if not is_journal(self.folder):
             raise UsageError(
                 f"{self.folder} is not a folder of answers that Likewise wrote. Move it away, or choose "
-                "another --output."
+                f"another {spelt('output')}."
             )
         if not resume and not overwrite:
             raise UsageError(
-                f"{self.folder} holds the answers of an unfinished run. Continue it with --resume, or start "
-                "over with --overwrite."
+                f"{self.folder} holds the answers of an unfinished run. Continue it with "
+                f"{spelt('resume')}, or start over with {spelt('overwrite')}."
             )
         self._hold()
         if not resume:
@@ -88,7 +90,7 @@ class Journal:
                 except ValueError:
                     found = ""
                 if not isinstance(found, list | None):
-                    raise UsageError(f"{path} is damaged. Start over with --overwrite and without --resume.")
+                    raise UsageError(f"{path} is damaged. {sentence(_start_over())}")
                 yield found
 
     def note_done(self, whole: Path) -> None:
@@ -108,7 +110,8 @@ class Journal:
 
     def _hold(self) -> None:
         sweep(self.folder)
-        busy = f"{self.folder} is in use by another process. Wait until it ends, or choose another --output."
+        remedy = f"Wait until it ends, or choose another {spelt('output')}."
+        busy = f"{self.folder} is in use by another process. {remedy}"
         self._held.enter_context(locked(self.folder / _LOCK, busy))
 
     def _check_same(self) -> None:
@@ -117,7 +120,7 @@ class Journal:
         if other:
             raise UsageError(
                 f"{self.folder} was begun differently ({', '.join(other)}). Resume with the same input, "
-                "model and options, or start over with --overwrite and without --resume."
+                f"model and options, or {_start_over()}."
             )
 
 
@@ -152,3 +155,7 @@ def finish_if_done(output: Path) -> bool:
 
 def _section(number: int) -> str:
     return f"answers-{number:06d}.jsonl"
+
+
+def _start_over() -> str:
+    return f"start over with {spelt('overwrite')} and without {spelt('resume')}"

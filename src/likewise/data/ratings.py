@@ -134,7 +134,8 @@ def relations_of(
     """The declared relations, or else the relations that the profiles of columns suggest."""
     if declared:
         return [_declared(text, profiles, source) for text in declared]
-    remedy = "rename one of them, or declare the relations to read: --relation NAME:lo..hi"
+    declare = spelt("relations", "NAME:lo..hi")
+    remedy = f"rename one of them, or declare the relations to read: {declare}"
     found = []
     for column, profile in profiles.items():
         relation = _nameable(column, profile)

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from xml.parsers import expat
 
 from likewise.data.delimited import name_columns, ragged
-from likewise.data.dialects import Numbers
+from likewise.data.dialects import CommaMarker
 from likewise.data.formats import Parsed, Parser
 from likewise.data.lines import MAX_LINE
 from likewise.data.rows import MAX_COLUMNS, Fail, Row
@@ -63,7 +63,7 @@ def _parse(stream: BinaryIO, name: str, fail: Fail, named: str | None, *, sheet:
 def _rows(
     filled: Iterator[tuple[int, list[str]]], columns: Sequence[str], name: str, fail: Fail
 ) -> Iterator[Row]:
-    width, numbers = len(columns), Numbers(len(columns))
+    width, numbers = len(columns), CommaMarker(len(columns))
     with _saying_where(name):
         for number, cells in filled:
             source = f"{name}:{number}"

@@ -32,6 +32,7 @@ from likewise.data.sheets import SHEET_MARK, named_sheet, parse_sheet
 from likewise.data.typed import is_typed_folder, typed_table
 from likewise.errors import FormatError, Problem, UsageError
 from likewise.files import STANDARD_INPUT, is_file_on, is_there, note_input, os_message
+from likewise.spelling import spelt
 from likewise.wording import clipped
 
 __all__ = ["Row", "Table", "count_rows", "open_table"]
@@ -144,7 +145,7 @@ def _is_folder(path: Path) -> bool:
 def _file_table(path: Path, name: str, parse: Parser, fail: Fail) -> Table:
     delimiter = named_delimiter(path)
     if delimiter is not None and parse not in _DELIMITED:
-        raise UsageError(f"{path} has no delimiter. Leave --delimiter out.")
+        raise UsageError(f"{path} has no delimiter. Leave {spelt('delimiter')} out.")
     first = [_Begun(path, name, parse, delimiter, fail)]
     columns, mark = first[0].columns, first[0].delimiter
     for line in first[0].notes:

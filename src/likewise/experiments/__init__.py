@@ -20,7 +20,7 @@ from likewise.experiments.runner import CellRunner
 from likewise.experiments.schema import read_experiment
 from likewise.experiments.summary import ExperimentResult
 from likewise.outputs import check_outside_inputs
-from likewise.progress import counted, note
+from likewise.progress import asked_progress, note
 
 
 def experiment(file: str | Path, output: str | Path | None = None, **options: Any) -> ExperimentResult:
@@ -74,7 +74,7 @@ def run_experiments(
     where = None if data_dir is None else str(data_dir)
     plans = [ExperimentPlan(read_experiment(Path(file)), device, precision, where) for file in files]
     own = progress is not None or tell is not None
-    with counted(progress, quiet=quiet or own, label="runs", unit="runs") as counting:
+    with asked_progress(progress, quiet=quiet or own, label="runs", unit="runs") as counting:
         runner = CellRunner(folder, workers, counting, tell or (_unheard if quiet or own else note))
         return _run(plans, runner, keep_predictions=keep_predictions)
 

@@ -36,6 +36,7 @@ from likewise.methods.label_texts import find_label_faults
 from likewise.predict.labels import Classifier
 from likewise.records import Record, Relation
 from likewise.schema.labels import LabelsStage
+from likewise.spelling import spelt_call
 from likewise.training.sampler import Batches, Share, epoch_batches
 from likewise.training.settings import FitSettings
 from likewise.wording import counted
@@ -204,7 +205,7 @@ def _without_dev(stage: LabelsStage, data: StageData) -> str | None:
         return None
     return (
         f"all {counted(len(data.rows.train), 'text')} are trained on, because a dev set would take too many "
-        "of them; measure the model on other labelled texts (likewise evaluate MODEL --data FILE)"
+        f"of them; measure the model on other labelled texts ({spelt_call('evaluate', 'MODEL', data='FILE')})"
     )
 
 

@@ -42,7 +42,7 @@ from likewise.errors import UsageError
 from likewise.frames import index_of
 from likewise.predict.given import asked_pairs, asked_texts, given_pairs, given_texts, read_places
 from likewise.records import Relation
-from likewise.spelling import spelt
+from likewise.spelling import spelt, spelt_call
 
 if TYPE_CHECKING:
     from likewise.explain.explanation import PairExplanation
@@ -231,8 +231,8 @@ class Answerer(Answering):
     def label_scores(self, task: Relation, texts: Sequence[str]) -> Numbers:
         """The scores N×C of texts for the labels of a task, which calibration turns into probabilities."""
         raise UsageError(
-            "only models with label texts can be calibrated. Train one with likewise train FILE --text "
-            "COLUMN --label COLUMN."
+            "only models with label texts can be calibrated. Train one with "
+            f"{spelt_call('train', 'FILE', text='COLUMN', label='COLUMN')}."
         )
 
     def calibrate(self, task: Relation, texts: Sequence[str], labels: Sequence[str]) -> float:

@@ -20,6 +20,7 @@ from likewise.predict.families import family_of_model
 from likewise.recipes.run import Target
 from likewise.records import Relation
 from likewise.schema.labels import new_task, words_of
+from likewise.spelling import spelt, spelt_call
 from likewise.wording import counted
 
 # With fewer texts the fit says more about them than about the model.
@@ -119,12 +120,14 @@ def _task_name(answerer: Answerer, task: str | None, column: str | None) -> str:
     if not known:
         if task is None and column is None:
             raise UsageError(
-                "this encoder has no task yet. Name one with --task, and its column with --label if the "
-                "column has another name."
+                f"this encoder has no task yet. Name one with {spelt('task', 'NAME')}, and its column with "
+                f"{spelt('label', 'COLUMN')} if the column has another name."
             )
         return task or str(column)
     if task is None and len(known) > 1:
-        raise UsageError(f"the model has the tasks {', '.join(known)}. Name one with --task.")
+        raise UsageError(
+            f"the model has the tasks {', '.join(known)}. Name one with {spelt('task', 'NAME')}."
+        )
     return find_relation(answerer, task or known[0]).name
 
 
@@ -140,7 +143,8 @@ def _relation_of(
     if answerer.relations:
         if labels or templates:
             raise UsageError(
-                f"the model has its own words for the labels of {name!r}. Leave --labels and --template out."
+                f"the model has its own words for the labels of {name!r}. Leave {spelt('labels')} and "
+                f"{spelt('templates')} out."
             )
         return find_relation(answerer, name)
     [found] = table.relations
@@ -148,8 +152,8 @@ def _relation_of(
     extra = [label for label in said if label not in found.labels]
     if extra:
         raise UsageError(
-            f"{extra[0]!r} is not in column {found.name!r} ({', '.join(found.labels)}). Write --labels "
-            "'NAME = WORDS' with a name that is in the column."
+            f"{extra[0]!r} is not in column {found.name!r} ({', '.join(found.labels)}). Write "
+            f"{spelt('labels', 'NAME = WORDS')} with a name that is in the column."
         )
     relation = new_task(name, said)
     if templates:
@@ -166,11 +170,12 @@ def _rows(
     )
     [found] = [one.name for one in table.relations if one.name == column]
     rows = [(record, record.values.get(found)) for record in records]
+    add = spelt_call("update", "MODEL", task="NAME", add_labels="LABEL = WORDS", output="FOLDER")
     unknown = [
         Problem(
             record.source,
             f"label {value!r} is not one of the task's ({', '.join(relation.labels)})",
-            "correct it, or add the label to the task first (likewise update --add-label)",
+            f"correct it, or add the label to the task first ({add})",
         )
         for record, value in rows
         if value is not None and value not in relation.labels

@@ -17,7 +17,7 @@ from likewise.answering import Probabilities
 from likewise.arguments import listed_names
 from likewise.data.values import is_missing, to_label
 from likewise.errors import EstimatorInputError, Problem, UsageError
-from likewise.sklearn.inputs import as_texts, asked_texts, fitted_texts
+from likewise.sklearn.inputs import as_texts, fitted_texts, texts_to_answer
 from likewise.sklearn.keeping import ModelEstimator
 from likewise.sklearn.training import train_rows
 from likewise.wording import listed, quoted
@@ -101,7 +101,7 @@ class TextClassifier(ClassifierMixin, ModelEstimator):
     def predict_proba(self, X: Any) -> Probabilities:
         """The probabilities of the labels, N×C in the order of `classes_`."""
         check_is_fitted(self)
-        found = self.model_.classify(asked_texts(self, X), task=_TASK)
+        found = self.model_.classify(texts_to_answer(self, X), task=_TASK)
         return found.probabilities[:, [found.labels.index(name) for name in self._names]]
 
     def __sklearn_tags__(self) -> Tags:

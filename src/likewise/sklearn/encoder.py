@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 
 from likewise.answering import Vectors
 from likewise.outputs import model_print
-from likewise.sklearn.inputs import as_texts, asked_texts, fitted_texts
+from likewise.sklearn.inputs import as_texts, fitted_texts, texts_to_answer
 from likewise.sklearn.training import quietly
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class TextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def transform(self, X: Any) -> Vectors:
         """The vectors of texts, N×d, single precision; SentenceTransformer gives the same."""
-        texts = asked_texts(self, X)
+        texts = texts_to_answer(self, X)
         with _TURN:
             model = self._model()
             if not self.verbose:

@@ -34,7 +34,7 @@ def fitted_pairs(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Cells, Any]:
     return cells, np.asarray(y, dtype=np.float64)
 
 
-def asked_pairs(estimator: BaseEstimator, X: Any) -> list[PairOfTexts]:
+def pairs_to_answer(estimator: BaseEstimator, X: Any) -> list[PairOfTexts]:
     """X as pairs of texts, for `predict`."""
     return as_pairs(
         validate_data(estimator, _as_pairs(X), dtype=object, ensure_all_finite=False, reset=False)
@@ -54,7 +54,7 @@ def fitted_texts(estimator: BaseEstimator, X: Any, y: Any = None) -> tuple[Cells
     return cells, y
 
 
-def asked_texts(estimator: BaseEstimator, X: Any) -> list[str]:
+def texts_to_answer(estimator: BaseEstimator, X: Any) -> list[str]:
     """X as texts, for `predict` and `transform`, also of an estimator that needs no fit."""
     column = _as_column(X)
     if hasattr(estimator, "n_features_in_"):

@@ -15,7 +15,7 @@ from likewise.answering import Numbers
 from likewise.data.ratings import find_range
 from likewise.errors import EstimatorInputError, Problem, UsageError
 from likewise.records import Relation
-from likewise.sklearn.inputs import as_pairs, asked_pairs, fitted_pairs
+from likewise.sklearn.inputs import as_pairs, fitted_pairs, pairs_to_answer
 from likewise.sklearn.keeping import ModelEstimator
 from likewise.sklearn.training import train_rows
 from likewise.wording import quoted
@@ -92,7 +92,7 @@ class PairScorer(RegressorMixin, ModelEstimator):
     def predict(self, X: Any) -> Numbers:
         """The scores of pairs X on the scale of `relation_`, N."""
         check_is_fitted(self)
-        found = self.model_.score(asked_pairs(self, X), relation=self.relation_.name)
+        found = self.model_.score(pairs_to_answer(self, X), relation=self.relation_.name)
         return np.asarray(found[self.relation_.name], dtype=np.float64)
 
     def __sklearn_tags__(self) -> Tags:

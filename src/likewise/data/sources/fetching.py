@@ -17,17 +17,17 @@ from urllib.parse import urlsplit
 
 from likewise.data.sources.listing import Download
 from likewise.errors import DataError, Problem, UsageError
+from likewise.spelling import spelt_call
 from likewise.wording import counted
 
 # Told the bytes so far, and all of them if the server says how many there are.
-Progress = Callable[[int, int | None], None]
+Gauge = Callable[[int, int | None], None]
 Tell = Callable[[str], None]
 
 _CHUNK = 256 * 1024
 _MIB = 2**20
 # What may pass by itself: too many requests, and errors of servers and of gateways before them.
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
-_BY_HAND = "download it by hand and name the file: likewise data get NAME --from FILE"
 
 
 class FetchError(DataError):
@@ -47,12 +47,12 @@ class Patience:
     pause: float = 1.0
 
 
-def fetch(
+def fetch_file(
     download: Download,
     path: Path,
     *,
     patience: Patience | None = None,
-    progress: Progress | None = None,
+    progress: Gauge | None = None,
     tell: Tell | None = None,
 ) -> None:
     """Download a file to a path. After a broken connection, the rest is asked for (HTTP Range).
@@ -96,9 +96,7 @@ class _State:
     mark: str = ""
 
 
-def _continue(
-    opener: Any, download: Download, state: _State, timeout: float, progress: Progress | None
-) -> None:
+def _continue(opener: Any, download: Download, state: _State, timeout: float, progress: Gauge | None) -> None:
     """Ask for the file, or for what is still missing of it, and write what comes."""
     import http.client
     import urllib.error
@@ -128,7 +126,7 @@ def _continue(
         raise _BrokenError(f"the connection failed ({reason or type(error).__name__})") from error
 
 
-def _receive(answer: Any, download: Download, state: _State, progress: Progress | None) -> None:
+def _receive(answer: Any, download: Download, state: _State, progress: Gauge | None) -> None:
     check_address(answer.geturl())
     resumed = answer.status == 206 and _starts_at(answer.headers.get("Content-Range", "")) == state.have
     have = state.have if resumed else 0
@@ -204,4 +202,5 @@ def _is_ours(error: object) -> bool:
 
 
 def _failed(url: str, found: str) -> FetchError:
-    return FetchError([Problem(url, found, _BY_HAND)])
+    remedy = f"download it by hand and name the file: {spelt_call('data get', 'NAME', place='FILE')}"
+    return FetchError([Problem(url, found, remedy)])

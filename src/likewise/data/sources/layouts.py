@@ -21,8 +21,8 @@ from likewise.data.sources.samples import Sample, key_number, read_sample, split
 from likewise.data.values import to_number
 from likewise.errors import FormatError, Problem
 
-Fields = dict[str, object]
-Layout = Callable[..., Iterator[Fields]]
+_Fields = dict[str, object]
+_Layout = Callable[..., Iterator[_Fields]]
 
 _LEAF = re.compile(r"\((\d) ([^()\s]+)\)")
 _REVIEW = re.compile(r"(train|test)/(neg|pos)/(\d+)_(\d+)\.txt$")
@@ -44,7 +44,7 @@ def table(
     rename: Mapping[str, str] | None = None,
     take: Sequence[str] = (),
     where: Mapping[str, str] | None = None,
-) -> Iterator[Fields]:
+) -> Iterator[_Fields]:
     """Rows of a delimited file, with its header or with the given columns.
 
     `rename` gives columns other names, `take` chooses columns after that, and `where` keeps rows by the value
@@ -61,7 +61,7 @@ def table(
         row = dict(zip_longest(names, cells[: len(names)], fillvalue=""))
         if any(row.get(column) != value for column, value in (where or {}).items()):
             continue
-        fields: Fields = {wanted[column]: cell.strip() for column, cell in row.items()}
+        fields: _Fields = {wanted[column]: cell.strip() for column, cell in row.items()}
         yield {column: fields.get(column, "") for column in take} if take else fields
 
 
@@ -81,7 +81,7 @@ def _cells(bundle: Bundle, member: str, delimiter: str, *, quoted: bool) -> Iter
 
 def scored(
     bundle: Bundle, *, subsets: Mapping[str, str], prefix: str = "STS", folder: str = ""
-) -> Iterator[Fields]:
+) -> Iterator[_Fields]:
     """Pairs of SemEval: a file of pairs and a file of scores for each subset. Pairs without a score are left
     out.
     """
@@ -99,7 +99,7 @@ def scored(
                 yield {"subset": subset, "score": score.strip(), "sentence1": first, "sentence2": second}
 
 
-def inference(bundle: Bundle, *, member: str) -> Iterator[Fields]:
+def inference(bundle: Bundle, *, member: str) -> Iterator[_Fields]:
     """SNLI and MultiNLI in JSON lines. Pairs without a gold label (-) are left out."""
     name = bundle.require(member).name
     for number, line in enumerate(bundle.lines(member), start=1):
@@ -114,7 +114,7 @@ def inference(bundle: Bundle, *, member: str) -> Iterator[Fields]:
             yield {"label": label, "premise": premise, "hypothesis": hypothesis}
 
 
-def msr(bundle: Bundle, *, part: str) -> Iterator[Fields]:
+def msr(bundle: Bundle, *, part: str) -> Iterator[_Fields]:
     """The MSR Paraphrase Corpus: five columns under a header. GLUE's list of ids tells dev from train."""
     names = ("label", "id1", "id2", "sentence1", "sentence2")
     member = f"msr_paraphrase_{'test' if part == 'test' else 'train'}.txt"
@@ -129,7 +129,7 @@ def msr(bundle: Bundle, *, part: str) -> Iterator[Fields]:
             yield dict(zip(names, cells, strict=True))
 
 
-def trees(bundle: Bundle, *, member: str) -> Iterator[Fields]:
+def trees(bundle: Bundle, *, member: str) -> Iterator[_Fields]:
     """The Sentiment Treebank: a tree a line, whose root has the label. Sentences are put in lower case."""
     for number, line in enumerate(bundle.lines(member), start=1):
         words = [word for _, word in _LEAF.findall(line)]
@@ -139,7 +139,7 @@ def trees(bundle: Bundle, *, member: str) -> Iterator[Fields]:
         yield {"label": line[1], "sentence": " ".join(words).lower()}
 
 
-def reviews(bundle: Bundle, *, part: str) -> Iterator[Fields]:
+def reviews(bundle: Bundle, *, part: str) -> Iterator[_Fields]:
     """Reviews of IMDB, one a file (`train/neg/0_3.txt`): negative before positive, by their numbers."""
     found: list[tuple[str, int, str, str]] = []
     for member in bundle.find_all("*.txt"):
@@ -152,7 +152,7 @@ def reviews(bundle: Bundle, *, part: str) -> Iterator[Fields]:
         yield {"label": label, "id": str(number), "rating": rating, "text": text}
 
 
-def tagged_reviews(bundle: Bundle, *, folder: str) -> Iterator[Fields]:
+def tagged_reviews(bundle: Bundle, *, folder: str) -> Iterator[_Fields]:
     """Reviews of one domain of the Multi-Domain Sentiment Dataset, in tags that look like XML."""
     for label in ("positive", "negative"):
         member = bundle.require(f"{folder}/{label}.review")
@@ -169,7 +169,7 @@ def tagged_reviews(bundle: Bundle, *, folder: str) -> Iterator[Fields]:
             }
 
 
-def questions(bundle: Bundle, *, member: str) -> Iterator[Fields]:
+def questions(bundle: Bundle, *, member: str) -> Iterator[_Fields]:
     """Questions with coarse and fine labels in front: `NUM:dist How far …`. The files are in Latin-1."""
     for number, line in enumerate(bundle.lines(member, encoding="latin-1"), start=1):
         label, _, question = line.strip().partition(" ")
@@ -180,7 +180,7 @@ def questions(bundle: Bundle, *, member: str) -> Iterator[Fields]:
         yield {"coarse": coarse, "fine": fine, "question": question.strip()}
 
 
-def newswire(bundle: Bundle) -> Iterator[Fields]:
+def newswire(bundle: Bundle) -> Iterator[_Fields]:
     """Stories of Reuters-21578: the number of each, its split, its title and body, from 22 SGML files."""
     members = sorted(bundle.find_all("reut2-*.sgm"), key=lambda member: member.name)
     _refuse_empty(members, bundle, "reut2-000.sgm")
@@ -206,7 +206,7 @@ def _element(story: str, name: str) -> str:
 
 def lines(
     bundle: Bundle, *, members: Mapping[str, str], listed: Mapping[str, str] | None = None
-) -> Iterator[Fields]:
+) -> Iterator[_Fields]:
     """Files that belong together line by line. A column of `listed` holds the lines of files numbered by #
     as a list.
     """
@@ -227,7 +227,7 @@ def lines(
         yield fields
 
 
-def challenge(bundle: Bundle, *, pair: str) -> Iterator[Fields]:
+def challenge(bundle: Bundle, *, pair: str) -> Iterator[_Fields]:
     """A test set of the Tatoeba Challenge: two languages and two texts a line, in `CODE-CODE/test.txt`."""
     sides = pair.split("-")
     columns = sides if len(set(sides)) == 2 else [f"{side}{n}" for n, side in enumerate(sides, start=1)]
@@ -240,7 +240,9 @@ def challenge(bundle: Bundle, *, pair: str) -> Iterator[Fields]:
     bundle.require(f"{pair}/test.txt")
 
 
-def _translated(bundle: Bundle, member: Member, columns: Sequence[str], *, swapped: bool) -> Iterator[Fields]:
+def _translated(
+    bundle: Bundle, member: Member, columns: Sequence[str], *, swapped: bool
+) -> Iterator[_Fields]:
     for number, cells in _cells(bundle, member.name, "\t", quoted=False):
         if len(cells) != 4:
             found = f"there are {len(cells)} fields, but two languages and two texts are expected"
@@ -249,7 +251,7 @@ def _translated(bundle: Bundle, member: Member, columns: Sequence[str], *, swapp
         yield {columns[0]: first.strip(), columns[1]: second.strip(), "source": "tatoeba-challenge"}
 
 
-def activities(bundle: Bundle, *, member: str) -> Iterator[Fields]:
+def activities(bundle: Bundle, *, member: str) -> Iterator[_Fields]:
     """Rated phrases of activities as CSV. Ratings on 0..4 and -2..2 are moved to 1..5, as the catalogue
     stores them.
     """
@@ -259,14 +261,14 @@ def activities(bundle: Bundle, *, member: str) -> Iterator[Fields]:
     numbers = [to_number(row.get("pac")) for row in rows]
     moved = any(number is not None and number < 1 for number in numbers)
     for row in rows:
-        fields: Fields = {name: row.get(name, "") for name in ("phrase1", "phrase2")}
+        fields: _Fields = {name: row.get(name, "") for name in ("phrase1", "phrase2")}
         for name, shift in shifts.items():
             number = to_number(row.get(name))
             fields[name] = "" if number is None else number + (shift if moved else 0)
         yield fields
 
 
-LAYOUTS: Mapping[str, Layout] = {
+LAYOUTS: Mapping[str, _Layout] = {
     "activities": activities,
     "challenge": challenge,
     "inference": inference,
@@ -284,7 +286,7 @@ LAYOUTS: Mapping[str, Layout] = {
 
 def read_layout(
     bundle: Bundle, layout: str, options: Mapping[str, Any], *, columns: Sequence[str], labels: Sequence[str]
-) -> Iterator[Fields]:
+) -> Iterator[_Fields]:
     """The rows of a target: all that its layout reads, or those of its sample.
 
     `columns` are those that the rows of a sample are known by; `labels` are the topics of a sample of topics.
@@ -297,13 +299,13 @@ def read_layout(
 
 
 def _sampled(
-    rows: Iterable[Fields], sample: Sample, columns: Sequence[str], labels: Sequence[str]
-) -> Iterator[Fields]:
+    rows: Iterable[_Fields], sample: Sample, columns: Sequence[str], labels: Sequence[str]
+) -> Iterator[_Fields]:
     """The rows of a sample in its order. Those that are not in the published file are left out."""
     topics = dict(split_topic(row, labels) for row in sample.rows) if sample.kind == "topics" else {}
     wanted = set(topics) if topics else set(sample.rows)
     order = list(topics) if topics else sample.rows
-    found: dict[int, Fields] = {}
+    found: dict[int, _Fields] = {}
     for row in rows:
         number = _number(row, sample, columns)
         if number in wanted and number not in found:
@@ -311,7 +313,7 @@ def _sampled(
     yield from (found[number] for number in order if number in found)
 
 
-def _number(row: Fields, sample: Sample, columns: Sequence[str]) -> int:
+def _number(row: _Fields, sample: Sample, columns: Sequence[str]) -> int:
     if sample.kind == "keys":
         return key_number(row_key(row, columns))
     text = str(row.get("newid" if sample.kind == "topics" else "id", ""))

@@ -39,7 +39,7 @@ class Download:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TargetFile:
     """A file of the data folder that is made from published files: its layout and the layout's options."""
 
     file: str
@@ -48,7 +48,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CorpusSource:
     """Where files of the catalogue are published.
 
     `terms` must be accepted first. With `manual`, the user downloads by hand. `fetched` says whether we ever
@@ -57,7 +57,7 @@ class Source:
 
     name: str
     page: str
-    targets: tuple[Target, ...]
+    targets: tuple[TargetFile, ...]
     downloads: tuple[Download, ...] = ()
     terms: str = ""
     manual: str = ""
@@ -76,13 +76,13 @@ class Source:
         return tuple(dict.fromkeys(one.host for one in self.downloads))
 
 
-def sources_of(corpus: Corpus) -> tuple[Source, ...]:
+def corpus_sources(corpus: Corpus) -> tuple[CorpusSource, ...]:
     """The sources that make files of a corpus."""
     wanted = set(corpus_files(corpus))
     return tuple(source for source in all_sources().values() if wanted & set(source.files))
 
 
-def corpora_of(source: Source) -> tuple[Corpus, ...]:
+def corpora_of(source: CorpusSource) -> tuple[Corpus, ...]:
     """The corpora that have files of a source."""
     corpora = map(find_corpus, corpus_names())
     return tuple(corpus for corpus in corpora if set(corpus_files(corpus)) & set(source.files))
@@ -95,7 +95,7 @@ def corpus_files(corpus: Corpus) -> tuple[str, ...]:
 
 def unobtainable(corpus: Corpus) -> tuple[str, ...]:
     """The files of a corpus that no source makes."""
-    made = {file for source in sources_of(corpus) for file in source.files}
+    made = {file for source in corpus_sources(corpus) for file in source.files}
     return tuple(file for file in corpus_files(corpus) if file not in made)
 
 
@@ -108,19 +108,19 @@ def named_corpora(names: Sequence[str]) -> tuple[Corpus, ...]:
 
 
 @cache
-def all_sources() -> Mapping[str, Source]:
+def all_sources() -> Mapping[str, CorpusSource]:
     """All sources by name, in the order of the list."""
     text = resources.files("likewise.data.sources").joinpath("sources.toml").read_text(encoding="utf-8")
     return {name: make_source(name, entry) for name, entry in tomllib.loads(text).items()}
 
 
-def make_source(name: str, entry: Mapping[str, Any]) -> Source:
+def make_source(name: str, entry: Mapping[str, Any]) -> CorpusSource:
     """The source in an entry of the list."""
     given = dict(entry)
     fill = given.pop("fill", {})
     downloads = [_download(one) for item in given.pop("downloads", ()) for one in _filled(item, fill)]
     targets = [_target(one) for item in given.pop("targets") for one in _filled(item, fill)]
-    return Source(
+    return CorpusSource(
         name,
         targets=tuple({target.file: target for target in targets}.values()),
         downloads=tuple(dict.fromkeys(downloads)),
@@ -132,8 +132,8 @@ def _download(entry: dict[str, Any]) -> Download:
     return Download(**{"name": urlsplit(entry["url"]).path.rpartition("/")[2], **entry})
 
 
-def _target(entry: dict[str, Any]) -> Target:
-    return Target(entry.pop("file"), entry.pop("layout"), entry)
+def _target(entry: dict[str, Any]) -> TargetFile:
+    return TargetFile(entry.pop("file"), entry.pop("layout"), entry)
 
 
 def _filled(item: dict[str, Any], fill: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:

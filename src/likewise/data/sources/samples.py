@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Literal
 
-Kind = Literal["keys", "ids", "topics"]
+SampleKind = Literal["keys", "ids", "topics"]
 
 _MARK = b"LWR1"
-_KINDS: tuple[Kind, ...] = ("keys", "ids", "topics")
+_KINDS: tuple[SampleKind, ...] = ("keys", "ids", "topics")
 # Hexadecimal digits of a row of each kind.
-_WIDTHS: dict[Kind, int] = {"keys": 9, "ids": 6, "topics": 6}
+_WIDTHS: dict[SampleKind, int] = {"keys": 9, "ids": 6, "topics": 6}
 _LABEL = 256
 
 
@@ -31,7 +31,7 @@ _LABEL = 256
 class Sample:
     """The rows of a sample in order, each as a number, and what these numbers are."""
 
-    kind: Kind
+    kind: SampleKind
     rows: tuple[int, ...]
 
 
