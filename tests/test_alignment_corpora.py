@@ -140,7 +140,8 @@ def test_alignments_names_wrong_word_links(tmp_path, change, message):
 
 def test_alignments_absent_files_say_how_to_get_them(tmp_path):
     where = (
-        r"was not found \(searched in: .*Name the folder that holds it with --data-dir DIR or LIKEWISE_DATA"
+        r"was not found \(searched in: .*Get it with `likewise data get \w+`, or name the folder that holds "
+        r"it with data_dir=\"DIR\" or LIKEWISE_DATA"
     )
     with pytest.raises(DataError, match=r"^corpus ists2016/images_test: .*images\.test\.jsonl\.xz " + where):
         read_chunked("images", "test", data_dir=tmp_path)

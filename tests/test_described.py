@@ -487,7 +487,7 @@ def models(tmp_path_factory, tiny_encoder):
             ("model", "--task", "alike", "--describe", "x", "--scale", "0..1", "--mode", "zero"),
             "the model already answers 'alike'. Choose another --task NAME.",
         ),
-        (("model", "new.csv", "--task", "noun", "--scale", "0..1"), 'question in words: --describe "'),
+        (("model", "new.csv", "--task", "noun", "--scale", "0..1"), "question in words: --describe QUESTION"),
         (("model", "--task", "noun", "--describe", " ", "--scale", "0..1", "--mode", "zero"), "--describe"),
         (("model", "new.csv", "--task", "noun", "--describe", "x"), "noun has no scale. Give --scale lo..hi"),
         (

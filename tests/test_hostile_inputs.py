@@ -17,6 +17,7 @@ import pandas
 import pytest
 
 import likewise
+from likewise import progress
 from likewise.cli import console
 from likewise.cli.console import printable, printable_json
 from likewise.documents import MAX_BYTES, parse_toml, read_toml, validate
@@ -302,8 +303,8 @@ def test_rows_shown_on_a_terminal_are_printable(here, pairs, tiny_encoder, monke
 def test_a_bar_takes_names_as_text(monkeypatch):
     shown = io.StringIO()
     terminal = console.PrintableConsole(force_terminal=True, width=80, file=shown)
-    monkeypatch.setattr(console, "err", terminal)
-    with console.counting(f"evaluating [/red]{TITLE}", "texts", 3) as advance:
+    monkeypatch.setattr(progress, "err", terminal)
+    with progress.counting(f"evaluating [/red]{TITLE}", "texts", 3) as advance:
         advance(1)
     assert "evaluating [/red]\\x1b]0;owned" in shown.getvalue()
 
@@ -620,7 +621,7 @@ def test_odd_overrides_are_refused_or_taken(path, tiny_pairs, tiny_encoder):
         ({"workers": 0}, "workers"),
         ({"workers": True}, "workers"),
         ({"output": 7}, "output"),
-        ({"tell": None}, "tell"),
+        ({"tell": 3}, "tell"),
         ({"progress": 3}, "progress"),
         ({"data_dir": 3}, "data_dir"),
     ],

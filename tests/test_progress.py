@@ -114,7 +114,11 @@ def test_progress_of_an_experiment_is_a_line_per_run(tmp_path, tiny_pairs, tiny_
         f'data = [{{ source = "{tiny_pairs}" }}]\nmax_steps = 2\n'
         'objective = [{ relation = "similarity", head = "cosine", loss = "mse" }]\n'
     )
-    plan.write_text(f'name = "one"\nrecipe = "{recipe}"\nseeds = [1]\n[[setting]]\nname = "a"\n')
+    suite = tmp_path / "suite.toml"
+    suite.write_text(f'[[task]]\nname = "own"\nfile = "{tiny_pairs}"\nrelation = "similarity:0..5"\n')
+    plan.write_text(
+        f'name = "one"\nrecipe = "{recipe}"\nsuite = "{suite}"\nseeds = [1]\n[[setting]]\nname = "a"\n'
+    )
     likewise.experiment(plan, tmp_path / "cells", device="cpu")
     said = capsys.readouterr()
     assert said.out == ""

@@ -60,7 +60,7 @@ REFUSED = {
     "two relations of one name": (
         table(),
         [*DECLARED, "--relation", "actor:0..4"],
-        "p.csv: relation 'actor' is declared twice. Keep one --relation for each",
+        "p.csv: relation 'actor' is declared twice. Keep one of them",
     ),
     "two columns of one name": (
         table(lambda row, values: [*values, 1], names=(*NAMES, "actor")),

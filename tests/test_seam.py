@@ -328,7 +328,7 @@ def test_a_rated_column_that_is_not_learnt_is_named(world):
     told = []
     recipe, _ = make_recipe("relations-sick", data="two.csv", tell=told.append)
     assert list(recipe.relation) == ["relatedness"]
-    assert any("'politeness'" in line and "--relation politeness:" in line for line in told)
+    assert any("'politeness'" in line and 'relations=["politeness:' in line for line in told)
 
 
 def test_several_ratings_get_a_head_each_and_not_one_cosine(world):

@@ -223,7 +223,7 @@ def test_train_with_a_last_batch_too_small_to_correlate(tiny_encoder):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"trackers": ["nobody"]}, "tracker 'nobody'"), ({"device": "tpu9"}, "--device 'tpu9'")],
+    [({"trackers": ["nobody"]}, "tracker 'nobody'"), ({"device": "tpu9"}, "device 'tpu9'")],
 )
 def test_train_refuses_unknown_names_before_writing(tiny_pairs, tiny_encoder, tmp_path, options, message):
     with pytest.raises(UsageError, match=message):

@@ -181,6 +181,8 @@ def _counted_texts(
     """The caller's function, or else a bar that counts the texts of a measurement."""
     from likewise.progress import asked_progress
 
+    if not isinstance(model, Answering):
+        require_path(model, "model")
     name = model.about.get("name", "") if isinstance(model, Answering) else os.fspath(model)
     label = " ".join(["evaluating", *filter(None, [Path(str(name)).name])])
     return asked_progress(progress, quiet=quiet, label=label, unit="texts")

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from likewise.cli.data import app
 from likewise.data import corpus_names
+from likewise.spelling import speaking_flags
 
 HEAVY = (
     "torch",
@@ -86,7 +87,8 @@ def test_cli_check_strict_and_columns(tmp_path):
     arguments = ["check", path, "--text-a", "one", "--text-b", "two"]
     assert call(*arguments).exit_code == 0
     assert call(*arguments, "--strict").exit_code == 1
-    result = call("check", path)
+    with speaking_flags():
+        result = call("check", path)
     assert result.exit_code == 1
     assert "--text-a NAME --text-b NAME" in result.output
 

@@ -31,9 +31,10 @@ ROWS = [
     for n in range(60)
 ]
 GUESSES = (
-    "column 'mood' (calm, glad, sad, …) is not used. If it holds labels, declare it: --relation mood:classes",
+    "column 'mood' (calm, glad, sad, …) is not used. If it holds labels, declare it: "
+    'relations=["mood:classes"]',
     "column 'duplicate_of' holds only 0, 1. It is read as a scale 0..1 on which "
-    "higher means more similar. If these are labels, declare them: --relation duplicate_of:classes",
+    'higher means more similar. If these are labels, declare them: relations=["duplicate_of:classes"]',
 )
 
 

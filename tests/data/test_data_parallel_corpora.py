@@ -155,13 +155,13 @@ def test_parallel_check_of_an_absent_and_a_broken_file(tiny):
     assert (finding.kind, "was not found" in finding.problem.message) == ("unreadable", True)
     (tiny / "tiny" / "en-de.train.tsv.bz2").write_bytes(b"BZh9")
     assert set(check("tiny/en-de_train", data_dir=tiny).counts) == {"other version", "unreadable"}
-    result = call("check", "tiny", "data_dir=", tiny)
+    result = call("check", "tiny", "--data-dir", tiny)
     assert (result.exit_code, result.output.count("unreadable")) == (1, 2)
 
 
 def test_parallel_cli_list_shows_them_apart(tiny, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    rated, _, parallel = call("list", "data_dir=", tiny).output.partition("Parallel text:")
+    rated, _, parallel = call("list", "--data-dir", tiny).output.partition("Parallel text:")
     assert "tatoeba" not in rated
     assert "stsb" not in parallel
     assert "in 18 pairs" in parallel

@@ -182,7 +182,7 @@ def test_paraphrases_of_a_table(tmp_path):
         read_paraphrases(path, only={"scare": "5"})
     assert [str(problem) for problem in caught.value.problems] == [
         "pairs.csv: no two columns have known names for texts. The columns are one, two, score. "
-        "Name the text columns: --text-a NAME --text-b NAME",
+        'Name the text columns: text_a="NAME", text_b="NAME".',
         "pairs.csv: there is no column 'scare' (did you mean 'score'?). The columns are one, two, score. "
         "Name an existing column in `only`.",
     ]

@@ -17,6 +17,9 @@ from tests.faults.sweep import Bench, Count, faults_for, sample, sweep
 
 # Of the faults of a scenario, how many are tried in a default run.
 SHARE, LEAST = 0.02, 2
+# Each of these takes half a minute and writes with what others of the list write with: `experiment` as its
+# summaries do, `update` as `train over old` does. `make test-all` runs them.
+LONG = ("experiment", "experiment, kept stages", "update hot over old", "train frozen, cache filling")
 
 
 def _tried(bench: Bench, scenario: Scenario, *, every: bool) -> Count:
@@ -32,7 +35,13 @@ def _told(count: Count) -> str:
     return "\n".join([f"{len(count.findings)} bad outcomes", *map(str, count.findings)])
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one.name in LONG else [])
+        for one in SCENARIOS
+    ],
+)
 def test_faults_a_sample_leaves_old_or_new(bench, scenario):
     count = _tried(bench, scenario, every=False)
     assert not count.findings, _told(count)

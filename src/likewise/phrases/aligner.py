@@ -99,7 +99,9 @@ class Aligner:
 
     def reads_whole(self, text: str) -> bool:
         """Whether the encoder reads a text to its end."""
-        return self._states.reads_whole(text)
+        # States may be any function; one that does not say where it cuts counts as reading all.
+        reads_whole = getattr(self._states, "reads_whole", None)
+        return reads_whole is None or bool(reads_whole(text))
 
     def align(self, a: Phrases, b: Phrases, states_a: WordLayers, states_b: WordLayers) -> AlignedPair:
         """Align two texts with their word states."""

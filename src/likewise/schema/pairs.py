@@ -271,7 +271,7 @@ class PairsStage(TrainedStage):
         if not (addition.describe or "").strip():
             raise UsageError(
                 f"{addition.name} has no description, which is all that the model reads of it. Give the "
-                f"question in words: {spelt('describe', '…')}."
+                f"question in words: {spelt('describe', 'QUESTION')}."
             )
         scale = addition.scale or ""
         if ".." not in scale and "<" not in scale:

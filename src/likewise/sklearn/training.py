@@ -33,7 +33,7 @@ def train_rows(
     set_here = {f"{stage}.{key}": _plain(options[key]) for key in _KEYS if options[key] is not None}
     overrides = {**more.pop("overrides", {}), **set_here, **_own(options["overrides"])}
     where: dict[str, Any] = {"data": rows} if source is not None else {}
-    with quietly(), _reporters(options["verbose"]) as reporters:
+    with quietly():
         return likewise.train(
             rows if source is None else source,
             encoder=options["encoder"],
@@ -42,7 +42,7 @@ def train_rows(
             device=options["device"],
             precision=options["precision"],
             **where,
-            **reporters,
+            quiet=not options["verbose"],
             **more,
         )
 
@@ -71,18 +71,6 @@ def quietly() -> Iterator[None]:
     finally:
         if shown:
             advice.enable_progress_bar()
-
-
-@contextlib.contextmanager
-def _reporters(verbose: Any) -> Iterator[dict[str, Any]]:
-    """What shows a training as `likewise train` does; nothing unless it is asked for."""
-    if not verbose:
-        yield {}
-        return
-    from likewise.cli.console import TrainingView
-
-    with TrainingView() as view:
-        yield {"tell": view.tell, "emit": view.emit}
 
 
 def _stages(source: Any) -> int:
