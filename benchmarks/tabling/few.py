@@ -40,7 +40,7 @@ def eight() -> str:
         ],
         ["SetFit, 20 iterations", *cells("accuracy", SETFIT, **test), "8"],
         ["SetFit, default sampling", *cells("accuracy", "SetFit 1.2.0, default sampling", **test), "8"],
-        ["**`likewise train FILE`**", *cells("accuracy", "likewise", **test), "8"],
+        ["**likewise train FILE**", *cells("accuracy", "likewise", **test), "8"],
         ["and calibrated on 100 further texts", *cells("accuracy fitted", "likewise", **test), "8"],
     ]
     return markdown(["training", *TASKS.values(), "examples of a label"], rows)
