@@ -466,20 +466,21 @@ def make_recipe(
     """The recipe that `train` would run, and the tables in memory that its entries name."""
     tables: dict[str, object] = {}
     changes = _changes(overrides)
+    for column, value in (("text_a", text_a), ("text_b", text_b), ("text", text)):
+        require_text(value, column)
     single = _single_texts(text, label, labels, templates, pairs=bool(text_a or text_b))
     if seed is not None:
         require_seed(seed)
         changes["seed"] = seed
     declared = listed_names(relations, "relations")
-    for column, value in (("text_a", text_a), ("text_b", text_b)):
-        require_text(value, column)
+    columns = listed_names(label, "label")
 
     def own(table: Any) -> OwnTable:
         name = table if isinstance(table, str) else _remember(table, tables)
         return open_own_table(
             tables.get(name, name),
             name=name,
-            declared=[*declared, *(f"{column}:classes" for column in listed_names(label, "label"))],
+            declared=[*declared, *(f"{column}:classes" for column in columns)],
             text_a=text or text_a,
             text_b=text_b,
             data_dir=None if data_dir is None else Path(data_dir),
@@ -490,7 +491,7 @@ def make_recipe(
         document, where = named_document(os.fspath(source))
         if data is not None:
             document = with_own_table(document, where, own(data), changes=changes, tell=tell)
-        elif declared or text_a or text_b or text or label:
+        elif declared or text_a or text_b or text or columns:
             raise UsageError(
                 f"{spelt('relations')}, {spelt('label')} and the options that name text columns describe "
                 f"your own table ({spelt('data', 'FILE')}). For a recipe's data, set them in its data "
@@ -510,7 +511,6 @@ def make_recipe(
 
 def _single_texts(text: object, label: object, labels: object, templates: object, *, pairs: bool) -> bool:
     """Whether the arguments describe a table of single texts; raises an error for those that do not fit."""
-    require_text(text, "text")
     require_mapping(labels, "labels")
     columns = listed_names(label, "label")
     listed_names(templates, "templates")

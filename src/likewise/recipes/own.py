@@ -147,13 +147,14 @@ def with_label_texts(
     made = copy.deepcopy(dict(document))
     if labels:
         _say_labels(made, labels)
-    if templates:
+    said = listed_names(templates, "templates")
+    if said:
         reading = [stage for stage in made["stage"] if "templates" in Stage.shape_of(stage).model_fields]
         if not reading:
             found = f"so {spelt('templates')} has no effect"
             raise UsageError(f"the recipe learns no labels of single texts, {found}.")
         for stage in reading:
-            stage["templates"] = listed_names(templates, "templates")
+            stage["templates"] = said
     return made
 
 
