@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 from likewise.arguments import listed_names
 from likewise.data import infer_relations
 from likewise.data.own import OwnTable
-from likewise.data.reading import find_named_corpus
+from likewise.data.reading import find_named_corpus, open_source
 from likewise.documents import to_file_name
 from likewise.errors import DataError, UsageError
 from likewise.records import Relation
@@ -209,7 +209,9 @@ class LabelsStage(TrainedStage):
             return Relation.classes(addition.name, own.labels, texts=own.label_texts)
         declared = [f"{_column(addition)}:classes"]
         try:
-            [found] = infer_relations(addition.source, declared=declared, text_a=addition.text, pairs=False)
+            opened = open_source(addition.source)
+            texts = opened.find_texts(addition.text, None, pairs=False, option="text")
+            [found] = opened.find_relations(texts, declared)
         except DataError as error:
             # The reader's remedies name options that an update does not have.
             remedy = f"name the column with {spelt('column', '…')}, or the labels with {spelt('labels', '…')}"
