@@ -15,11 +15,12 @@ from typing import Any
 
 from likewise.data.asked import BLANK, BadRows, ask_rows
 from likewise.data.columns import find_text_column, find_text_columns
+from likewise.data.compression import split_endings
 from likewise.data.rows import Table
 from likewise.data.values import MAX_CHARS, find_fault
 from likewise.errors import DataError, UsageError
 from likewise.files import is_there
-from likewise.wording import counted
+from likewise.wording import counted, quoted
 
 Pair = tuple[str, str]
 _TEXTS = "a text, a list of texts, a Series, an array, a frame with a column of texts, or a file"
@@ -189,11 +190,13 @@ def _as_pair(row: Any) -> Any:
 
 def _refuse_one_text(given: object) -> None:
     """Refuse a sentence that would be taken for the name of a file."""
+    from likewise.data.tables import PARSERS
+
     if isinstance(given, str) and " " in given.strip() and not is_there(given):
         if split_endings(Path(given))[0] not in PARSERS:
             raise UsageError(
-                f"{quoted(given)} is one text, but this model reads pairs of texts. Pass score(first, second), "
-                "a list of pairs, or the name of a file."
+                f"{quoted(given)} is one text, but this model reads pairs of texts. Pass "
+                "score(first, second), a list of pairs, or the name of a file."
             )
 
 
