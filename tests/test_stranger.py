@@ -396,17 +396,17 @@ def test_stranger_sorts_tickets_well_with_real_weights(here, tmp_path, minilm):
     )
     assert code == 0, said
     sys.stdout.write(
-        f"of 96: trained {right(before)}, logistic regression {96 * simply:.0f}. Zero-shot:{said}"
+        f"of 96: trained {right(before)}, logistic regression {96 * simply:.0f}\n{said}"
     )
     assert right(before) >= round(96 * simply)
     added(here, tmp_path, "more")
     old, new = (classified(here, tmp_path, table, "more") for table in ("new.csv", "gift-new.csv"))
-    sys.stdout.write(f"without data: {right(old)} of 96 old, {right(new)} of 8 new")
+    sys.stdout.write(f"without data: {right(old)} of 96 old, {right(new)} of 8 new\n")
     assert right(old) >= right(before) - 2
     assert right(new) >= 7
     added(here, tmp_path, "taught", tmp_path / "gift-tickets.csv", "--text", "ticket")
     old, new = (classified(here, tmp_path, table, "taught") for table in ("new.csv", "gift-new.csv"))
-    sys.stdout.write(f"with eight texts: {right(old)} of 96 old, {right(new)} of 8 new")
+    sys.stdout.write(f"with eight texts: {right(old)} of 96 old, {right(new)} of 8 new\n")
     assert right(old) >= right(before) - 2
     assert right(new) >= 7
     code, said = here(
