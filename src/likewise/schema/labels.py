@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator
 
 from likewise.arguments import listed_names
-from likewise.data.own import OwnTable
 from likewise.data.columns import missing_column
+from likewise.data.own import OwnTable
 from likewise.data.reading import find_named_corpus, open_source
 from likewise.documents import to_file_name
 from likewise.errors import DataError, UsageError
