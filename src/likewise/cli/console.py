@@ -149,6 +149,10 @@ def quiet_libraries() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # processes that this one starts are quiet too
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
+    if "huggingface_hub" in sys.modules:  # it has read the environment, and transformers asks it
+        from huggingface_hub.utils import disable_progress_bars
+
+        disable_progress_bars()
     if "transformers" not in sys.modules:
         return  # it reads the environment when it loads
     from transformers.utils import logging as advice

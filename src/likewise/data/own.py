@@ -72,7 +72,10 @@ def open_own_table(
     """
     opened = open_source(source, data_dir=data_dir)
     table, corpus = opened.table, opened.corpus
-    texts = opened.find_texts(text_a, text_b, pairs=pairs, name=name if corpus is None else None)
+    # A caller who knows that the texts are single ones has an option of its own for their column.
+    option = "text" if pairs is False else "text_a"
+    shown = name if corpus is None else None
+    texts = opened.find_texts(text_a, text_b, pairs=pairs, name=shown, option=option)
     named = (text_a, text_b)
     made = OwnTable(name, source, corpus, table.columns, texts, named, (), None, None, (), bool(declared))
     if corpus is not None and not declared:

@@ -49,9 +49,7 @@ def read(
     """
     opened = open_source(source, split=split, data_dir=data_dir)
     texts = opened.find_texts(text_a, text_b, pairs=pairs)
-    wanted = _relations(opened, texts, relations)
-    places = find_places(wanted, columns or {}, opened.table)
-    records = _records(opened.table, texts, places, max_chars)
+    records = opened.read(texts, relations, columns=columns, max_chars=max_chars)
     return records if limit is None else islice(records, limit)
 
 
@@ -121,11 +119,18 @@ class Opened:
     split: Split | None = None
 
     def find_texts(
-        self, text_a: str | None, text_b: str | None, *, pairs: bool | None = True, name: str | None = None
+        self,
+        text_a: str | None,
+        text_b: str | None,
+        *,
+        pairs: bool | None = True,
+        name: str | None = None,
+        option: str = "text_a",
     ) -> tuple[str, ...]:
         """The text columns: two, or one if the table does not hold pairs. None decides by the columns.
 
-        `name` is what messages call the table, if not by its own name.
+        `name` is what messages call the table, if not by its own name. `option` is the keyword of the option
+        that names the column of single texts.
         """
         columns, name = self.table.columns, name or self.table.name
         if self.corpus is not None and text_a is None and text_b is None:
@@ -133,8 +138,21 @@ class Opened:
         if pairs is None:
             return find_any_texts(columns, text_a, text_b, source=name)
         if not pairs:
-            return (find_text_column(columns, text_a, source=name),)
+            return (find_text_column(columns, text_a, source=name, option=option),)
         return find_text_columns(columns, text_a, text_b, source=name)
+
+    def read(
+        self,
+        texts: Sequence[str],
+        relations: Sequence[Relation | str] | None,
+        *,
+        columns: Mapping[str, str] | None = None,
+        max_chars: int = MAX_CHARS,
+    ) -> Iterator[Record]:
+        """The records of the table, with the texts of these columns."""
+        wanted = _relations(self, texts, relations)
+        places = find_places(wanted, columns or {}, self.table)
+        return _records(self.table, texts, places, max_chars)
 
     def find_relations(
         self, texts: Sequence[str], declared: Sequence[str], rows: Iterable[Row] | None = None

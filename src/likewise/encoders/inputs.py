@@ -18,6 +18,9 @@ def check_texts(
 ) -> None:
     """Raise an error for anything that is not a text, is empty, or is too long."""
     for index, text in enumerate(texts):
+        if text is None or text != text or type(text).__name__ in ("NAType", "NaTType"):
+            # The remedy for other types would turn it into the text "nan".
+            raise DataError([Problem(name(index), f"it is missing ({text})", "leave it out")])
         if not isinstance(text, str):
             raise DataError(
                 [Problem(name(index), f"it is {type(text).__name__}, not a string", "convert it with str()")]

@@ -41,9 +41,10 @@ def table_suite(
         data_dir=data_dir,
     )
     if not table.relations:
+        numbers, labels = spelt("relations", "NAME:lo..hi"), spelt("relations", "NAME:classes")
         found = f"no column holds ratings or labels. The columns are {listed(table.columns)}"
         raise DataError(
-            [Problem(table.name, found, f"name a column with {spelt('relations', 'NAME:lo..hi')}")]
+            [Problem(table.name, found, f"name a column with {numbers}, or {labels} if it holds labels")]
         )
     records = load_records(
         table.source,

@@ -117,7 +117,7 @@ class LabelsRunner(Runner[LabelsStage]):
         )
         sizes = {task: [len(text) for text in part.texts] for task, part in texts.items()}
         tasks = ", ".join(f"{task.name} ({counted(len(task.labels), 'label')})" for task in model.tasks)
-        notes = [printed_form_warning(stage.matcher, stage.loss), _without_dev(stage, data)]
+        notes = [printed_form_warning(stage.matcher, stage.loss), _without_dev(stage, data, model)]
         return Plan(
             f"{counted(sum(map(len, sizes.values())), 'text')}; dev set: {data.dev_sizes()}",
             f"learns {tasks} with matcher {stage.matcher} and loss {stage.loss}",
@@ -199,13 +199,17 @@ class LabelsRunner(Runner[LabelsStage]):
         return merged(fresh, known, again)
 
 
-def _without_dev(stage: LabelsStage, data: StageData) -> str | None:
+def _without_dev(stage: LabelsStage, data: StageData, model: LabelModel) -> str | None:
     """What a user should know of a training without a dev set."""
     if stage.dev_share or stage.dev or stage.fold:
         return None
+    column = stage.data[-1].text_a
+    named = {"text_a": column} if column else {}
+    # Another file with the columns of this one.
+    told = spelt_call("evaluate", "MODEL", data="FILE", **named, relations=f"{model.tasks[-1].name}:classes")
     return (
         f"all {counted(len(data.rows.train), 'text')} are trained on, because a dev set would take too many "
-        f"of them; measure the model on other labelled texts ({spelt_call('evaluate', 'MODEL', data='FILE')})"
+        f"of them; measure the model on other labelled texts ({told})"
     )
 
 

@@ -165,7 +165,7 @@ class Answerer(Answering):
             return asked_pairs(source, b, bad, text_a=text_a, text_b=text_b)
         if b is not None:
             raise UsageError("this model reads single texts. Pass a list of texts, not of pairs.")
-        return asked_texts(source, bad, text=text_a, files=True)
+        return asked_texts(source, bad, text=text_a, files=True, option="text_a")
 
     def _answer_all(
         self, rows: Rows, names: Sequence[str], source: str | None, progress: Progress | None
@@ -180,7 +180,7 @@ class Answerer(Answering):
             return pairs
         if b is not None:
             raise UsageError("this model reads single texts. Pass a list of texts, not of pairs.")
-        texts = given_texts(source, text=text_a, files=True)
+        texts = given_texts(source, text=text_a, files=True, option="text_a")
         check_texts(texts)
         return [(text,) for text in texts]
 

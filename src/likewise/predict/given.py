@@ -15,28 +15,34 @@ from typing import Any
 
 from likewise.data.asked import BLANK, BadRows, ask_rows
 from likewise.data.columns import find_text_column, find_text_columns
+from likewise.data.compression import split_endings
 from likewise.data.rows import Table
 from likewise.data.values import MAX_CHARS, find_fault
 from likewise.errors import DataError, UsageError
 from likewise.files import is_there
-from likewise.wording import counted
+from likewise.wording import counted, quoted
 
 Pair = tuple[str, str]
 _TEXTS = "a text, a list of texts, a Series, an array, a frame with a column of texts, or a file"
 _PAIRS = "pairs of texts, two lists of the same length, a frame with two columns of texts, or a file"
 
 
-def given_texts(texts: Any, *, text: str | None = None, files: bool = False) -> list[str]:
-    """Single texts as a list. With `files`, a string is the name of a file, and otherwise it is a text."""
+def given_texts(
+    texts: Any, *, text: str | None = None, files: bool = False, option: str = "text"
+) -> list[str]:
+    """Single texts as a list. With `files`, a string is the name of a file, and otherwise it is a text.
+
+    `option` is the keyword with which the caller names their column.
+    """
     if isinstance(texts, str) and not files:
         return [texts]
     if isinstance(texts, str) and " " in texts.strip() and not is_there(texts):
         raise UsageError("a single text was passed instead of a list of texts or a file. Pass [text].")
     if _has_columns(texts) or isinstance(texts, str | Path):
-        return _column(texts, text)
+        return _column(texts, text, option)
     rows = _listed(texts, _TEXTS)
     if rows and all(isinstance(one, Mapping) for one in rows):
-        return _column(rows, text)
+        return _column(rows, text, option)
     if text is not None:
         raise UsageError(
             f"text={text!r} names a column, but {type(texts).__name__} has none. Leave text out."
@@ -52,6 +58,7 @@ def given_pairs(
     """Pairs of texts as a list, from one argument or from two."""
     if b is not None:
         return _side_by_side(pairs, b)
+    _refuse_one_text(pairs)
     if _has_columns(pairs) or isinstance(pairs, str | Path):
         return _columns(pairs, text_a, text_b)
     rows = [_as_pair(row) for row in _listed(pairs, _PAIRS)]
@@ -66,16 +73,20 @@ def given_pairs(
 
 
 def asked_texts(
-    texts: Any, bad: BadRows, *, text: str | None = None, files: bool = False
+    texts: Any, bad: BadRows, *, text: str | None = None, files: bool = False, option: str = "text"
 ) -> list[tuple[str, ...] | None]:
     """Single texts as rows of one text. A row that cannot be read is None, or left out, as `bad` says."""
+
+    def find(table: Table) -> tuple[str, ...]:
+        return (find_text_column(table.columns, text, source=table.name, option=option),)
+
     if _has_columns(texts) or isinstance(texts, Path) or (isinstance(texts, str) and files):
-        return _asked(texts, bad, lambda table: (find_text_column(table.columns, text, source=table.name),))
+        return _asked(texts, bad, find)
     rows = [texts] if isinstance(texts, str) else _listed(texts, _TEXTS)
     if rows and any(isinstance(one, Mapping) for one in rows):
-        return _asked(rows, bad, lambda table: (find_text_column(table.columns, text, source=table.name),))
+        return _asked(rows, bad, find)
     if text is not None or any(isinstance(one, list | tuple) for one in rows):
-        given_texts(rows, text=text)  # which says what is wrong
+        given_texts(rows, text=text, option=option)  # which says what is wrong
     return _readable([(one,) for one in rows], bad)
 
 
@@ -89,6 +100,7 @@ def asked_pairs(
         sides = ([pairs], [b]) if isinstance(b, str) else (_listed(pairs, _TEXTS), _listed(b, _TEXTS))
         _refuse_unequal(*sides)
         return _readable(list(zip(*sides, strict=True)), bad)
+    _refuse_one_text(pairs)
     if not (_has_columns(pairs) or isinstance(pairs, str | Path)):
         rows = [_as_pair(row) for row in _listed(pairs, _PAIRS)]
         if all(isinstance(row, tuple) and len(row) == 2 for row in rows):
@@ -176,15 +188,28 @@ def _as_pair(row: Any) -> Any:
     return tuple(row) if isinstance(row, list | tuple) and len(row) == 2 else row
 
 
+def _refuse_one_text(given: object) -> None:
+    """Refuse a sentence that would be taken for the name of a file."""
+    from likewise.data.tables import PARSERS
+
+    if isinstance(given, str) and " " in given.strip() and not is_there(given):
+        if split_endings(Path(given))[0] not in PARSERS:
+            raise UsageError(
+                f"{quoted(given)} is one text, but this model reads pairs of texts. Pass "
+                "score(first, second), a list of pairs, or the name of a file."
+            )
+
+
 def _is_pair(row: object) -> bool:
     return isinstance(row, tuple) and len(row) == 2 and all(isinstance(text, str) for text in row)
 
 
-def _column(source: Any, text: str | None) -> list[str]:
-    from likewise.data import read
+def _column(source: Any, text: str | None, option: str) -> list[str]:
+    from likewise.data.reading import open_source
 
-    rows = read(_named(source), relations=(), text_a=text, pairs=False)
-    return [record.texts[0] for record in rows]
+    opened = open_source(_named(source))
+    columns = opened.find_texts(text, None, pairs=False, option=option)
+    return [record.texts[0] for record in opened.read(columns, ())]
 
 
 def _columns(source: Any, text_a: str | None, text_b: str | None) -> list[Pair]:

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator
 
 from likewise.arguments import listed_names
-from likewise.data import infer_relations
+from likewise.data.columns import missing_column
 from likewise.data.own import OwnTable
-from likewise.data.reading import find_named_corpus
+from likewise.data.reading import find_named_corpus, open_source
 from likewise.documents import to_file_name
 from likewise.errors import DataError, UsageError
 from likewise.records import Relation
@@ -209,7 +209,9 @@ class LabelsStage(TrainedStage):
             return Relation.classes(addition.name, own.labels, texts=own.label_texts)
         declared = [f"{_column(addition)}:classes"]
         try:
-            [found] = infer_relations(addition.source, declared=declared, text_a=addition.text, pairs=False)
+            opened = open_source(addition.source)
+            texts = opened.find_texts(addition.text, None, pairs=False, option="text")
+            [found] = opened.find_relations(texts, declared)
         except DataError as error:
             # The reader's remedies name options that an update does not have.
             remedy = f"name the column with {spelt('column', '…')}, or the labels with {spelt('labels', '…')}"
@@ -246,6 +248,7 @@ class LabelsStage(TrainedStage):
         stage = self.model_dump(mode="json")
         changed: dict[str, Any] = {}
         if addition.source is not None:
+            _check_columns(addition.source, addition)
             columns = {relation.name: _column(addition)}
             entry = {"source": addition.source, "text_a": addition.text, "columns": columns}
             changed["data"] = [*stage["data"], entry]
@@ -256,6 +259,17 @@ class LabelsStage(TrainedStage):
         """Only the new task's texts, with a split-off dev set; the leak filter stays."""
         changed = {"data": self.data[-1:], "dev": (), "task": (relation.name,), "weights": {}}
         return self.model_copy(update=changed)
+
+
+def _check_columns(source: str, addition: Addition) -> None:
+    """Raise an error for a column that the new file lacks, before the old data is read again."""
+    if find_named_corpus(source) is not None:
+        return
+    opened, column = open_source(source), _column(addition)
+    opened.find_texts(addition.text, None, pairs=False, option="text")
+    if column not in opened.table.columns:
+        remedy = f"name the column of the labels with {spelt('column', 'NAME')}"
+        raise DataError([missing_column(column, opened.table.columns, opened.table.name, remedy)])
 
 
 def template_fault(templates: Sequence[str]) -> str | None:
