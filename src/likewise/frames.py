@@ -28,6 +28,8 @@ def answer_frame(columns: Mapping[str, Any], *, index: Any = None, rows: Any = N
     if rows is None:
         return pandas.DataFrame(dict(columns), index=index)
     asked = rows if isinstance(rows, pandas.DataFrame) else pandas.DataFrame(_text_columns(rows), index=index)
+    if len(asked) != size and index is not None and asked.index.is_unique and set(index) <= set(asked.index):
+        asked = asked.loc[index]  # the rows that were not left out
     if len(asked) != size:
         raise UsageError(
             f"there are answers for {counted(size, 'row')}, but {counted(len(asked), 'row')} were passed. "

@@ -150,7 +150,7 @@ def quiet_libraries() -> None:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # processes that this one starts are quiet too
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
     if "huggingface_hub" in sys.modules:  # it has read the environment, and transformers asks it
-        from huggingface_hub.utils import disable_progress_bars
+        from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]
 
         disable_progress_bars()
     if "transformers" not in sys.modules:

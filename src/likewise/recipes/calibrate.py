@@ -11,15 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.answering import Numbers, find_relation
-from likewise.data import load_records
+from likewise.data import load_records, text_key
 from likewise.data.own import OwnTable, open_own_table
-from likewise.errors import DataError, Problem, UsageError
+from likewise.errors import DataError, LikewiseError, Problem, UsageError
+from likewise.kinds.context import RunContext
 from likewise.methods.label_embedding import Calibration, fit_calibration
 from likewise.predict import Answerer
 from likewise.predict.families import family_of_model
-from likewise.recipes.run import Target
+from likewise.recipes.prepared import read_stages
+from likewise.recipes.run import Target, jobs_of
 from likewise.records import Relation
 from likewise.schema.labels import new_task, words_of
+from likewise.schema.recipe import parse_recipe
 from likewise.spelling import spelt, spelt_call
 from likewise.wording import counted
 
@@ -79,15 +82,22 @@ def calibrate_model(
     )
     relation = _relation_of(answerer, name, table, labels, templates, tell)
     texts, gold = _rows(table, relation, column or name, text, data_dir)
+    texts, gold = _without(_trained_on(answerer, data_dir, tell), texts, gold, tell)
     if use is not None and use < len(texts):
         chosen = np.random.default_rng(seed).permutation(len(texts))[:use]
         texts, gold = [texts[place] for place in chosen], gold[chosen]
     if len(texts) < FEWEST:
         found = f"has {counted(len(texts), 'labelled text')}, but {FEWEST} or more are needed"
         raise DataError([Problem(table.name, found, "label more texts that the model was not trained on")])
-    before = answerer.answer([(text,) for text in texts], relation).probabilities
-    scores = answerer.label_scores(relation, texts)
-    after = _cross_validated(scores, gold, seed)
+    before = np.asarray(answerer.answer([(text,) for text in texts], relation).probabilities)
+    after = _cross_validated(answerer.label_scores(relation, texts), gold, seed)
+    if _cross_entropy(after, gold) >= _cross_entropy(before, gold):
+        found = (
+            f"{counted(len(texts), 'text')} did not make the probabilities better (calibration error "
+            f"{calibration_error(before, gold):.3f} before, {calibration_error(after, gold):.3f} after, "
+            "cross-validated), so no model was written"
+        )
+        raise DataError([Problem(table.name, found, "label more texts; about 100 are mostly enough")])
     temperature = answerer.calibrate(relation, texts, [relation.labels[number] for number in gold])
     about = {key: value for key, value in answerer.about.items() if key in _KEPT}
     target.save(answerer.model, about)
@@ -95,11 +105,40 @@ def calibrate_model(
         target.folder,
         name,
         len(texts),
-        calibration_error(np.asarray(before), gold),
+        calibration_error(before, gold),
         calibration_error(after, gold),
         temperature,
         answerer,
     )
+
+
+def _trained_on(answerer: Answerer, data_dir: Path | None, tell: Callable[[str], None]) -> set[str]:
+    """The keys of the texts that a model was trained on, as far as its data can be read again."""
+    if "recipe" not in answerer.about:
+        return set()
+    try:
+        recipe = parse_recipe(dict(answerer.about["recipe"]), "model.json")
+        stages = read_stages(jobs_of(recipe, RunContext(data_dir=data_dir)))
+    except LikewiseError as error:
+        tell(f"whether the model was trained on some of these texts was not checked: {error}")
+        return set()
+    return {text_key(text) for data in stages for text in data.texts()}
+
+
+def _without(
+    known: set[str], texts: list[str], gold: NDArray[np.int64], tell: Callable[[str], None]
+) -> tuple[list[str], NDArray[np.int64]]:
+    """The texts that the model was not trained on: on the others it is surer than on new ones."""
+    new = [place for place, text in enumerate(texts) if text_key(text) not in known]
+    if len(new) < len(texts):
+        told = counted(len(texts) - len(new), "text")
+        tell(f"{told} left out, because the model was trained on them")
+    return [texts[place] for place in new], gold[new]
+
+
+def _cross_entropy(probabilities: Numbers, gold: NDArray[np.int64]) -> float:
+    """The mean of −log p of the right label."""
+    return -float(np.log(probabilities[np.arange(len(gold)), gold] + 1e-12).mean())
 
 
 def calibration_error(probabilities: Numbers, gold: NDArray[np.int64]) -> float:

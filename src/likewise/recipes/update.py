@@ -11,7 +11,7 @@ can be added. The stage's runner decides how it is trained.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from likewise.encoders.manifest import DOCUMENT
 from likewise.encoders.resolve import resolve
 from likewise.errors import DataError, ModelError, UsageError
 from likewise.folders import stage_reports
-from likewise.kinds.base import Carried, Job, StageData, runner_of
+from likewise.kinds.base import Carried, DevSet, Job, StageData, runner_of
 from likewise.kinds.building import start_digests
 from likewise.kinds.context import RunContext
 from likewise.outputs import check_beside_inputs
@@ -46,6 +46,7 @@ from likewise.spelling import spelt, spelt_call
 from likewise.wording import counted
 
 Mode = Literal["zero", "hot", "cold"]
+Score = Callable[[Any], dict[str, float]]
 MODES = ("zero", "hot", "cold")
 _RELATION_KEYS = ("kind", "lo", "hi", "step", "labels", "positions", "description")
 
@@ -109,9 +110,11 @@ def update_model(
         recipe = with_relation(old, relation, addition, changes)
         anew = run_recipe(recipe, target, context=context, resume=resume, overwrite=overwrite)
         return UpdateReport(target, mode, {}, dev_numbers(anew.stages), anew.predictor)
-    extend(answerer, relation, context)
     recipe = with_relation(old, relation, addition, changes)
-    found = Continued({}, {}, {})
+    score = None if addition.new_labels is None else _score_of_old_texts(old, recipe, context)
+    before = {} if score is None else score(answerer.model)
+    extend(answerer, relation, context)
+    found = Continued(before, {} if score is None else score(answerer.model), {})
     if mode == "zero" and addition.source is not None:
         # Not learnt from now, but by later updates: rows that cannot be read are better known at once.
         read_stages(jobs_of(_whole(_alone(recipe, relation)), context))
@@ -124,7 +127,7 @@ def update_model(
             if rehearse is not None:
                 out = f"Leave {spelt('rehearse')} out."
                 raise UsageError(f"all old texts are trained on when a label is added. {out}")
-            found = train_on_all(answerer, recipe, context=context, place=place)
+            found = train_on_all(answerer, recipe, before, score, context=context, place=place)
         else:
             found = train_on(
                 answerer,
@@ -298,12 +301,42 @@ def train_on(
     return found
 
 
-def train_on_all(answerer: Answerer, recipe: Recipe, *, context: RunContext, place: UpdatePlace) -> Continued:
-    """Continue training on all rows of a recipe: a new label is learnt beside the old ones."""
-    data = _read_known(recipe, context)
+def train_on_all(
+    answerer: Answerer,
+    recipe: Recipe,
+    before: Mapping[str, float],
+    score: Score | None,
+    *,
+    context: RunContext,
+    place: UpdatePlace,
+) -> Continued:
+    """Continue training on all rows of a recipe: a new label is learnt beside the old ones.
+
+    `score` measures the old texts, which gave `before` without the new label.
+    """
+    data = read_stages(jobs_of(recipe, context))[-1]
     job = jobs_of(recipe, context)[-1]
     context.tell(f"training on {counted(len(data.rows.train), 'row')} with old and new labels")
-    return _continued(answerer, job, data, place.open(recipe, [data.prints]))
+    found = _continued(answerer, job, data, place.open(recipe, [data.prints]))
+    if score is None:
+        return found
+    return replace(found, before=before, after=score(answerer.model))
+
+
+def _score_of_old_texts(old: Recipe, recipe: Recipe, context: RunContext) -> Score | None:
+    """How many texts of a model's data get their label, before and after another label is added.
+
+    The dev set is asked if there is one, and otherwise the training texts.
+    """
+    try:
+        known = _read_known(old, context)
+    except DataError as error:
+        context.tell(f"what the new label costs the old ones was not measured: {error}")
+        return None
+    job = jobs_of(recipe, context)[-1]
+    sets = known.dev or (DevSet("texts trained on", known.rows.train),)
+    score: Score = runner_of(job.stage).scorer(job, sets)
+    return score
 
 
 def _continued(
