@@ -397,7 +397,7 @@ def test_stranger_sorts_tickets_well_with_real_weights(here, tmp_path, minilm):
         *("--relation", "intent:classes", "--device", "cpu"),
     )
     assert code == 0, said
-    told = [f"of 96: trained {right(before)}, logistic regression {96 * simply:.0f}\n{said}")
+    told = [f"of 96: trained {right(before)}, logistic regression {96 * simply:.0f}", said]
     assert right(before) >= round(96 * simply)
     added(here, tmp_path, "more")
     old, new = (classified(here, tmp_path, table, "more") for table in ("new.csv", "gift-new.csv"))
