@@ -205,8 +205,13 @@ def test_resume_finds_an_output_that_was_complete(long, monkeypatch, here, cpu):
             "likewise.data.journal.Journal.remove", lambda self: (_ for _ in ()).throw(KeyboardInterrupt)
         )
         assert here("score", "p.csv", "--output", "out.csv", *cpu)[0] == 130
-    before = (long / "out.csv").read_bytes()
+    before, asked = (long / "out.csv").read_bytes(), (long / "p.csv").read_bytes()
     assert (long / "out.csv.part").is_dir()
+    # Another input has other answers, although the output is complete.
+    (long / "p.csv").write_bytes(asked.replace(b"dog", b"cat"))
+    code, said = here("score", "p.csv", "--output", "out.csv", "--resume", *cpu)
+    assert (code, "was begun differently (input)" in said) == (2, True)
+    (long / "p.csv").write_bytes(asked)
     code, said = here("score", "p.csv", "--output", "out.csv", "--resume", *cpu)
     assert (code, "complete already" in said) == (0, True)
     assert (long / "out.csv").read_bytes() == before
@@ -223,9 +228,12 @@ def test_journal_keeps_out_of_folders_of_others_and_damage_is_told(long, monkeyp
     (long / "out.csv.part" / "mine.txt").unlink()
     (long / "out.csv.part").rmdir()
     stop_early(here, monkeypatch, *cpu)
-    (long / "out.csv.part" / "answers-000000.jsonl").write_text("[0.5]\nno\n")
-    code, said = here("score", "p.csv", "--output", "out.csv", "--resume", *cpu)
-    assert (code, "is damaged" in said) == (2, True)
+    section = long / "out.csv.part" / "answers-000000.jsonl"
+    lines = section.read_text().splitlines(keepends=True)
+    for damaged in ("[0.5]\nno\n", "", "".join(lines[:-1]), "".join([lines[1], lines[0], *lines[2:]])):
+        section.write_text(damaged)
+        code, said = here("score", "p.csv", "--output", "out.csv", "--resume", *cpu)
+        assert (code, "is damaged" in said) == (2, True), damaged
 
 
 def test_score_of_an_input_that_changes_meanwhile_is_refused(long, monkeypatch, here, cpu):

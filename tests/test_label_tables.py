@@ -34,7 +34,8 @@ SAID = {
 QUICK = {"stage.0.epochs": 2}
 
 
-def write_tickets(path, *, each=6, labels=SAID, seed=1):
+def write_tickets(path, *, each=6, labels=SAID, seed=1, mixed=False):
+    """Tickets of each label; `mixed` ones are others, and most of them have the first label."""
     rng = random.Random(seed)
     with path.open("w", newline="", encoding="utf8") as file:
         writer = csv.writer(file)
@@ -43,7 +44,8 @@ def write_tickets(path, *, each=6, labels=SAID, seed=1):
             for number in range(each):
                 words = " ".join(rng.sample(["red", "old", "fast", "two", "blue"], 2))
                 said = SAID.get(label, ["no one"] * 4)[number % 4]
-                writer.writerow([f"{said} {words} {number}", label])
+                label_of_row = next(iter(labels)) if mixed and number % 3 else label
+                writer.writerow([f"{said} {words} {number + 100 * mixed}", label_of_row])
     return path
 
 
@@ -206,7 +208,7 @@ def test_calibration_learns_that_a_label_is_frequent():
 
 def test_calibrated_probabilities_are_saved_and_lost_with_another_label(intents, tmp_path):
     _, folder = intents
-    checked = write_tickets(tmp_path / "checked.csv", each=10, seed=5)
+    checked = write_tickets(tmp_path / "checked.csv", each=10, seed=5, mixed=True)
     before = (folder / "model/likewise/model.json").read_bytes()
     report = likewise.calibrate(
         str(folder / "model"), checked, tmp_path / "calibrated", text="ticket", label="intent"
@@ -233,7 +235,7 @@ def test_calibrated_probabilities_are_saved_and_lost_with_another_label(intents,
 
 
 def test_calibration_of_an_untrained_encoder_keeps_its_labels(tiny_encoder, tmp_path):
-    checked = write_tickets(tmp_path / "checked.csv", each=10)
+    checked = write_tickets(tmp_path / "checked.csv", each=10, mixed=True)
     likewise.calibrate(
         str(tiny_encoder),
         checked,
@@ -250,13 +252,35 @@ def test_calibration_of_an_untrained_encoder_keeps_its_labels(tiny_encoder, tmp_
 
 def test_calibration_names_what_it_cannot_use(intents, tmp_path):
     _, folder = intents
-    few = write_tickets(tmp_path / "few.csv", each=2)
+    few = write_tickets(tmp_path / "few.csv", each=2, mixed=True)
     with pytest.raises(DataError, match="6 labelled texts, but 20"):
         likewise.calibrate(str(folder / "model"), few, tmp_path / "out", text="ticket")
     other = write_tickets(tmp_path / "other.csv", each=12, labels=[*SAID, "unknown"])
     with pytest.raises(DataError, match=r"other.csv:38: label 'unknown' is not one of the task's"):
         likewise.calibrate(str(folder / "model"), other, tmp_path / "out", text="ticket")
+    with pytest.raises(DataError, match="did not make the probabilities better"):
+        likewise.calibrate(
+            str(folder / "model"),
+            write_tickets(tmp_path / "right.csv", each=7, seed=9, mixed=False),
+            tmp_path / "out",
+            text="ticket",
+        )
     assert not (tmp_path / "out").exists()
+
+
+def test_calibration_leaves_out_texts_that_were_trained_on(intents, tmp_path):
+    _, folder = intents
+    told = []
+    with pytest.raises(DataError, match="0 labelled texts, but 20"):
+        likewise.calibrate(
+            str(folder / "model"),
+            folder / "tickets.csv",
+            tmp_path / "out",
+            task="intent",
+            text="ticket",
+            tell=told.append,
+        )
+    assert told == ["18 texts left out, because the model was trained on them"]
 
 
 def test_a_label_is_added_without_data(intents, tmp_path):
@@ -333,7 +357,7 @@ def test_templates_can_be_changed_for_one_call(intents, tiny_encoder):
 
 def test_commands_train_classify_calibrate_and_add_a_label(here, tmp_path, tiny_encoder):
     write_tickets(tmp_path / "tickets.csv")
-    write_tickets(tmp_path / "checked.csv", each=10, seed=3)
+    write_tickets(tmp_path / "checked.csv", each=10, seed=3, mixed=True)
     code, said = here(
         *("train", "tickets.csv", "--text", "ticket", "--label", "intent", "--encoder", tiny_encoder),
         *("--labels", "outdoor = the park | the street", "--output", "model", "--set", "stage.0.epochs=1"),

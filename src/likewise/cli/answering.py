@@ -52,9 +52,9 @@ class Written:
     on_bad: str = BLANK
     resume: bool = False
 
-    def is_done(self, inputs: Sequence[object]) -> bool:
-        """Check the options before anything is loaded. True if a run is resumed whose output is complete."""
-        from likewise.data.journal import finish_if_done
+    def check(self, inputs: Sequence[object]) -> None:
+        """Check the options before anything is loaded."""
+        from likewise.data.journal import is_done
 
         BadRows(self.on_bad)
         if self.resume and (self.output is None or inputs[0] == "-"):
@@ -62,13 +62,9 @@ class Written:
                 "--resume continues a file of answers to a file. Name the file with --output, or leave "
                 "--resume out."
             )
-        if self.output is None:
-            return False
-        if self.resume and finish_if_done(self.output):
-            note(f"{self.output} is complete already")
-            return True
+        if self.output is None or (self.resume and is_done(self.output)):
+            return
         check_output_file(self.output, inputs=inputs, overwrite=self.replace)
-        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +149,11 @@ def write_answers(work: Work, begun: Begun, written: Written) -> None:
         if written.output is None or work.table.once:
             answered = _pass_on(work, begun, written)
         else:
-            answered = _FileOfAnswers(work, begun, written, written.output).write()
+            found = _FileOfAnswers(work, begun, written, written.output).write()
+            if found is None:
+                note(f"{written.output} is complete already")
+                return
+            answered = found
     for line in begun.bad.told(answered + begun.bad.count):
         note(line)
     if written.output is not None:
@@ -192,10 +192,18 @@ class _FileOfAnswers:
         self._stamp = _stamp(work.source)
         self._journal: Journal = Journal(output, self._mark)
 
-    def write(self) -> int:
-        """Answer all rows and write them. Returns the number of rows that were answered."""
+    def write(self) -> int | None:
+        """Answer all rows and write them. Returns the number of rows that were answered, or None if a run is
+        resumed whose output is complete.
+        """
+        from likewise.data.journal import is_done
+
         journal, written = self._journal, self._written
+        complete = written.resume and is_done(self._output)
         journal.begin(resume=written.resume, overwrite=written.replace)
+        if complete:
+            journal.remove()
+            return None
         try:
             last, answered = self._answer()
             self._compose(last)

@@ -88,8 +88,7 @@ def classify(
         _classify_text(text, _load(model, device, precision, long), asked, as_json=as_json)
         return
     written = Written(output, as_json, safe_csv, overwrite, on_bad, resume)
-    if written.is_done([text, model]):
-        return
+    written.check([text, model])
     from likewise.data import open_table
 
     table = open_table(text, delimiter=delimiter)

@@ -84,8 +84,7 @@ def score(
         _score_texts(tuple(texts), _load(model, device, precision, long), relation, as_json=as_json)
         return
     written = Written(output, as_json, safe_csv, overwrite, on_bad, resume)
-    if written.is_done([texts[0], model]):
-        return
+    written.check([texts[0], model])
     table = _open(texts[0], delimiter)
     columns = _text_columns(table, (text_a, text_b), single=single)
     _score_file(texts[0], table, columns, (model, device, precision, long), relation, written)

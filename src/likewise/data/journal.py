@@ -2,7 +2,8 @@
 
     out.csv.part/
       likewise-answers.json    the mark: what was asked, by hashes of the input and the model
-      answers-000000.jsonl     the answers to a section of rows, one line each; null where a row has none
+      answers-000000.jsonl     the answers to a section of rows, one line each; null where a row has none. The
+                               last line is the hash of the others.
       done.json                the hash of the output, written just before the output takes its name
       lock                     held while a process is working
 
@@ -12,6 +13,7 @@ missing.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -31,6 +33,8 @@ _MARK, _DONE, _LOCK = "likewise-answers.json", "done.json", "lock"
 _FILES = re.compile(rf"{re.escape(_MARK)}|{_DONE}|{_LOCK}|answers-\d{{6}}\.jsonl")
 _WORKING = re.compile(r"\.likewise-[0-9a-f]{16}")
 _LONGEST_LINE = 2**20
+# The key of the last line of a section, which holds the hash of the others.
+_END = "sha256"
 
 Answered = Sequence[Any] | None
 Mark = Mapping[str, Any]
@@ -75,23 +79,25 @@ class Journal:
             with folder_aside(self.folder) as place:
                 (place / _MARK).write_text(mark, encoding="utf8")
             self._hold()
+        digest = hashlib.sha256()
         with open_aside(self.folder / _section(self.sections), ours=True) as file:
             for one in answers:
-                file.write((to_json(one) + "\n").encode("utf-8"))
+                line = (to_json(one) + "\n").encode("utf-8")
+                digest.update(line)
+                file.write(line)
+            file.write((to_json({_END: digest.hexdigest()}) + "\n").encode("utf-8"))
         self.sections += 1
 
     def read(self, number: int) -> Iterator[Answered]:
         """The answers to a finished section."""
         path = self.folder / _section(number)
+        if not _is_whole(path):
+            raise UsageError(f"{path} is damaged. {sentence(_start_over())}")
         with path.open("rb") as file:
             while line := file.readline(_LONGEST_LINE):
-                try:
-                    found = json.loads(line)
-                except ValueError:
-                    found = ""
-                if not isinstance(found, list | None):
-                    raise UsageError(f"{path} is damaged. {sentence(_start_over())}")
-                yield found
+                found = json.loads(line)
+                if isinstance(found, list | None):
+                    yield found
 
     def note_done(self, whole: Path) -> None:
         """Remember what the output holds, just before it takes its name."""
@@ -143,14 +149,24 @@ def is_journal(folder: Path) -> bool:
         )
 
 
-def finish_if_done(output: Path) -> bool:
-    """Whether an output was complete and only its folder of answers was left. The folder is removed then."""
+def is_done(output: Path) -> bool:
+    """Whether an output is complete and only its folder of answers is left. Whose answers they are is not
+    said: `Journal.begin` compares that.
+    """
     folder = journal_folder(output)
     sweep(folder.parent)
     done = read_mark(folder / _DONE) if is_journal(folder) else None
-    if done is None or not output.is_file() or done.get("sha256") != file_sha256(output):
-        return False
-    return remove_folder(folder, may_go=is_journal)
+    return done is not None and output.is_file() and done.get("sha256") == file_sha256(output)
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a section has its end, with the hash of the lines before it."""
+    digest, last = hashlib.sha256(), b""
+    with path.open("rb") as file:
+        while line := file.readline(_LONGEST_LINE):
+            digest.update(last)
+            last = line
+    return last == (to_json({_END: digest.hexdigest()}) + "\n").encode("utf-8")
 
 
 def _section(number: int) -> str:
