@@ -230,7 +230,7 @@ def test_journal_keeps_out_of_folders_of_others_and_damage_is_told(long, monkeyp
     stop_early(here, monkeypatch, *cpu)
     section = long / "out.csv.part" / "answers-000000.jsonl"
     lines = section.read_text().splitlines(keepends=True)
-    for damaged in ("[0.5]\nno\n", "", "".join(lines[:-1]), "".join([lines[1], lines[0], *lines[2:]])):
+    for damaged in ("[0.5]\nno\n", "", "".join(lines[:-1]), "".join(["[4.9]\n", *lines[1:]])):
         section.write_text(damaged)
         code, said = here("score", "p.csv", "--output", "out.csv", "--resume", *cpu)
         assert (code, "is damaged" in said) == (2, True), damaged
