@@ -323,3 +323,13 @@ def test_layers_over_a_frozen_encoder_read_its_pooled_vectors(encoder, tmp_path,
     assert caplog.messages == [
         f"1 of 2 texts is longer than 64 tokens; only its beginning was read. {REMEDY}"
     ]
+
+
+def test_texts_without_a_known_token_are_told(tiny_encoder, caplog):
+    model = likewise.load(str(tiny_encoder), device="cpu")
+    found = model.score([("🦄🦄", "💤"), ("a dog", "the cat")])
+    assert found["similarity"][0] == pytest.approx(1)
+    assert "2 texts have no token that the encoder knows" in caplog.text
+    caplog.clear()
+    model.score([("a dog", "the cat 🦄")])
+    assert "no token" not in caplog.text

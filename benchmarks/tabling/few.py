@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
+
+from scipy.stats import t
 
 from tabling.common import markdown, read
 
@@ -19,13 +21,36 @@ def runs(**wanted: Any) -> list[dict[str, Any]]:
 
 
 def cells(key: str, method: str, **wanted: Any) -> list[str]:
-    """The mean over the draws of each task, as a cell; empty where there are none."""
+    """The mean over the draws of each task as a cell, with half of the 95 % interval where there are several."""
     found = []
     for task in TASKS:
         values = [run[key] for run in runs(task=task, method=method, **wanted) if key in run]
-        shown = f"{mean(values):.3f}" if key.startswith("ece") else f"{mean(values):.1f}" if values else ""
-        found.append(shown if values else "–")
+        places = 3 if key.startswith("ece") else 1
+        found.append(spread(values, places) if values else "–")
     return found
+
+
+def spread(values: list[float], places: int) -> str:
+    """A mean, and half of the t interval of 95 % over the draws."""
+    if len(values) < 3:
+        return f"{mean(values):.{places}f}"
+    half = t.ppf(0.975, len(values) - 1) * stdev(values) / len(values) ** 0.5
+    return f"{mean(values):.{places}f} ± {half:.{places}f}"
+
+
+def gains(method: str, **wanted: Any) -> list[str]:
+    """The mean difference of `likewise` from a method on the same draws."""
+    found = []
+    for task in TASKS:
+        ours, theirs = (
+            {run["draw"]: run["accuracy"] for run in runs(task=task, method=name, **wanted)}
+            for name in ("likewise", method)
+        )
+        found.append(spread([ours[draw] - theirs[draw] for draw in sorted(ours)], 1))
+    return found
+
+
+LOGISTIC = "logistic regression on the vectors"
 
 
 def eight() -> str:
@@ -33,15 +58,11 @@ def eight() -> str:
     test = {"measured on": "test", "each": 8, "settings": []}
     rows = [
         ["none: label texts alone", *cells("accuracy", "zero-shot, chosen"), "0"],
-        [
-            "logistic regression on the vectors",
-            *cells("accuracy", "logistic regression on the vectors", **test),
-            "8",
-        ],
+        [LOGISTIC, *cells("accuracy", LOGISTIC, **test), "8"],
+        [f"{LOGISTIC}, C = 10", *cells("accuracy", "logistic regression, C = 10", **test), "8"],
         ["SetFit, 20 iterations", *cells("accuracy", SETFIT, **test), "8"],
-        ["SetFit, default sampling", *cells("accuracy", "SetFit 1.2.0, default sampling", **test), "8"],
         ["**likewise train FILE**", *cells("accuracy", "likewise", **test), "8"],
-        ["and calibrated on 100 further texts", *cells("accuracy fitted", "likewise", **test), "8"],
+        ["difference from SetFit", *gains(SETFIT, **test), ""],
     ]
     return markdown(["training", *TASKS.values(), "examples of a label"], rows)
 
@@ -52,7 +73,7 @@ def more() -> str:
     for each, said, count in ((50, "50", 3), (1_000_000, "all", 2)):
         test = {"measured on": "test", "each": each, "settings": []}
         for method, name in (
-            ("logistic regression on the vectors", "logistic regression on the vectors"),
+            (LOGISTIC, LOGISTIC),
             ("likewise", "`likewise train FILE`"),
         ):
             rows.append([name, *cells("accuracy", method, **test), said, str(count)])
@@ -63,10 +84,14 @@ def calibration() -> str:
     """The expected calibration error on test before and after 100 texts, and what none_below finds."""
     test = {"measured on": "test", "each": 8, "settings": []}
     rows = [
-        ["trained, not calibrated: error", *cells("ece", "likewise", **test)],
-        ["trained, calibrated: error", *cells("ece fitted", "likewise", **test)],
-        ["label texts alone, not calibrated: error", *cells("ece", "zero-shot, chosen")],
-        ["label texts alone, calibrated: error", *cells("ece fitted", "zero-shot, chosen")],
+        ["error, not calibrated", *cells("ece", "likewise", **test)],
+        ["error, calibrated", *cells("ece fitted", "likewise", **test)],
+        ["accuracy, not calibrated", *cells("accuracy", "likewise", **test)],
+        ["accuracy, calibrated", *cells("accuracy fitted", "likewise", **test)],
+        [
+            "accuracy of logistic regression on the 8 and the 100",
+            *cells("accuracy", "logistic regression on 8 and the 100", **test),
+        ],
         ["texts of the task that keep their label, %", *cells("kept", "likewise", **test)],
         ["texts of another task found, %", *cells("outsiders found", "likewise", **test)],
     ]
@@ -78,7 +103,7 @@ def holding() -> str:
     rows = []
     for weight in ("0", "0.1", "0.3"):
         found = cells("accuracy", "likewise", settings=[f"stage.0.hold={weight}"])
-        average = mean(float(cell) for cell in found)
+        average = mean(float(cell.split()[0]) for cell in found)
         rows.append([weight, f"**{average:.2f}**", *found, "3"])
     return markdown(["`hold`", "average", *TASKS.values(), "draws"], rows)
 

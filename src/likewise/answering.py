@@ -155,6 +155,14 @@ class CutCount:
         return {"texts": self.texts, "of": self.of, "tokens": self.tokens}
 
 
+def _told_unknown(count: int, noun: str) -> str:
+    has = "has" if count == 1 else "have"
+    return (
+        f"{counted(count, noun)} {has} no token that the encoder knows, such as a rare emoji. To the encoder "
+        "all such texts are the same, so answers about them mean nothing."
+    )
+
+
 class CutTexts:
     """Counts the distinct texts that a model is given, and those of which it reads only the beginning."""
 
@@ -162,21 +170,27 @@ class CutTexts:
         self._tokens, self._noun, self._remedy = tokens, noun, remedy
         self._given: set[int] = set()
         self._cut: set[int] = set()
+        self._unknown: set[int] = set()
         self._depth = 0
 
-    def count(self, texts: Iterable[Hashable], cut: Container[int]) -> None:
-        """Count texts; `cut` holds the hashes of those that were cut, and may hold others."""
+    def count(self, texts: Iterable[Hashable], cut: Container[int], unknown: Container[int] = ()) -> None:
+        """Count texts. `cut` holds the hashes of those that were cut, `unknown` those of texts without a
+        token that the encoder knows; both may hold others.
+        """
         for text in texts:
             key = hash(text)
             if len(self._given) < _MOST_COUNTED:
                 self._given.add(key)
             if key in cut:
                 self._cut.add(key)
+            if key in unknown:
+                self._unknown.add(key)
 
     def clear(self) -> None:
         """Begin to count again."""
         self._given.clear()
         self._cut.clear()
+        self._unknown.clear()
 
     def found(self) -> CutCount | None:
         """The count, or None if no text was cut."""
@@ -198,6 +212,8 @@ class CutTexts:
         found = self.found()
         if not self._depth and found is not None:
             tell(str(found))
+        if not self._depth and self._unknown:
+            tell(_told_unknown(len(self._unknown), self._noun))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,14 @@ class Window(NamedTuple):
     weight: int
 
 
+def _tokens_that_say_nothing(encoder: SentenceTransformer) -> frozenset[int] | None:
+    """The unknown token and the markers; None if the tokenizer has no unknown token."""
+    tokenizer = getattr(encoder[0], "tokenizer", None)
+    unknown = getattr(tokenizer, "unk_token_id", None)
+    markers = getattr(tokenizer, "all_special_ids", None)
+    return None if unknown is None or markers is None else frozenset([unknown, *markers])
+
+
 class TextFeatures:
     """The model inputs of one encoder; every distinct text is tokenized once."""
 
@@ -70,6 +78,9 @@ class TextFeatures:
         self._parts: dict[str, list[Window]] = {}
         # Hashes of the texts of which only the beginning is read.
         self.cut: set[int] = set()
+        # Hashes of the texts of which no token is known: all of them have the same vector.
+        self.unknown: set[int] = set()
+        self._nothing = None if self._prompt else _tokens_that_say_nothing(encoder)
         sample = self._preprocess(["a", "a a"])
         self._keys = tuple(key for key in _ROWS if key in sample)
         self._extra = {key: value for key, value in sample.items() if not isinstance(value, Tensor)}
@@ -121,6 +132,8 @@ class TextFeatures:
             mask = features["attention_mask"][index].bool()
             self._rows[text] = tuple(features[key][index][mask] for key in self._keys)
             self._lengths[text] = int(length)
+            if self._nothing is not None and self._nothing.issuperset(self._rows[text][0].tolist()):
+                self.unknown.add(hash(text))
         if self.limit is None:
             return
         encodings = getattr(features, "encodings", None)

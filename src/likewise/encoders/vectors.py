@@ -170,6 +170,11 @@ class Encoding:
         """Hashes of the texts of which only the beginning was read."""
         return self._features.cut
 
+    @property
+    def unknown(self) -> set[int]:
+        """Hashes of the texts of which no token is known."""
+        return self._features.unknown
+
     def measure(self, texts: Sequence[str]) -> None:
         """Find the texts that would be cut, where their vectors come from elsewhere."""
         self._features.add_long(texts)

@@ -53,7 +53,7 @@ class EncoderEmbedding:
             return self.views(texts, progress=progress)["model"]
         read = [self._shorten(text) for text in texts]
         vectors = self._encoding.encode(read, progress=progress)
-        self.cut_texts.count(read, self._encoding.cut)
+        self.cut_texts.count(read, self._encoding.cut, self._encoding.unknown)
         return vectors
 
     def recall(
@@ -65,7 +65,7 @@ class EncoderEmbedding:
         read = [self._shorten(text) for text in texts]
         vectors = self._encoding.recall(read, progress=progress)
         if counted:
-            self.cut_texts.count(read, self._encoding.cut)
+            self.cut_texts.count(read, self._encoding.cut, self._encoding.unknown)
         return vectors
 
     @property
@@ -103,7 +103,7 @@ class EncoderEmbedding:
         if self._part is None:
             return {"model": self.encode(texts, progress=progress)}
         self._encoding.measure(texts)
-        self.cut_texts.count(texts, self._encoding.cut)
+        self.cut_texts.count(texts, self._encoding.cut, self._encoding.unknown)
         modules = list(self._encoder)
         base = with_modules(self._encoder, modules[: self._part.modules])
         cache = EmbeddingCache.of(
