@@ -161,13 +161,16 @@ def main() -> None:
     if args.command == "zero":
         lines = zero_shot(read_tasks(args.data_dir, [name for group in KIN for name in group]), args)
     else:
-        tasks = read_tasks(args.data_dir, list(dict.fromkeys([*args.tasks, *map(OUTSIDE.get, args.tasks)])))
+        tasks = read_tasks(
+            args.data_dir,
+            list(dict.fromkeys([*args.tasks, *(OUTSIDE[one] for one in args.tasks if one in OUTSIDE)])),
+        )
         for name in args.tasks:
             for seed in args.draws:
                 rows = draw(tasks[name], seed, args.each)
                 test = held(tasks[name], rows, args.dev) if args.dev else tasks[name]["test"]
                 one = train_once if args.command == "train" else setfit_once
-                others = [text for text, _ in tasks[OUTSIDE[name]]["test"][:500]]
+                others = [text for text, _ in tasks[OUTSIDE[name]]["test"][:500]] if name in OUTSIDE else []
                 for line in one(tasks[name], rows, test, seed, args, others):
                     about = {"task": name, "draw": seed, "each": args.each, "examples": len(rows)}
                     about |= {"measured on": f"{len(test)} training rows" if args.dev else "test"}

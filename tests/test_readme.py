@@ -29,7 +29,7 @@ def clone(tmp_path_factory, tiny_encoder) -> Path:
     import likewise
 
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("train.csv", "test.csv"):
+    for name in ("train.csv", "test.csv", "tickets.csv"):
         shutil.copy(SAMPLES / name, folder)
     reviews = SAMPLES / "reviews"
     likewise.train(

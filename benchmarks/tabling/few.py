@@ -21,7 +21,7 @@ def runs(**wanted: Any) -> list[dict[str, Any]]:
 
 
 def cells(key: str, method: str, **wanted: Any) -> list[str]:
-    """The mean over the draws of each task as a cell, with half of the 95 % interval where there are several."""
+    """The mean over the draws of each task, with half of the 95 % interval where there are several."""
     found = []
     for task in TASKS:
         values = [run[key] for run in runs(task=task, method=method, **wanted) if key in run]

@@ -50,9 +50,10 @@ def calibrate(
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
 ) -> None:
-    """Fit the probabilities of a classifier to labelled texts, so that 80 % means right in 80 of 100 cases.
+    """Fit the probabilities of a classifier to labelled texts, so that they tell how often it is right.
 
-    A temperature and an offset for each label are fitted and kept with the model. About 100 texts are enough.
+    A temperature and an offset for each label are fitted and kept with the model. Use about 100 texts that
+    resemble those to classify. Nothing is written if they do not make the probabilities better.
 
     Example: likewise calibrate my-intents checked.csv --text ticket --label intent --output calibrated
     """
