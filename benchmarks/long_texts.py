@@ -1,12 +1,12 @@
-"""Long texts, cut at the encoder's limit or read whole in windows: the raw default encoder on real texts.
+"""Long texts, cut at the encoder's limit or read whole in windows: the raw default encoder.
 
     python benchmarks/long_texts.py --data-dir corpora --output benchmarks/results/long_texts.json
 
-Every text is longer than the limit. Wikipedia: a document is 24 sentences of ASSET's validation split, with
-a sentence of the test split before or behind them. The query is a crowd worker's simplification of that
-sentence. Reuters-21578: the query is the title of an article, and its topic is read by logistic regression on
-the vectors of the bodies. IMDB test: the sentiment of reviews, in the same way. All rows are drawn with the
-seed.
+Every text is longer than the limit. Wikipedia: a document is made of 24 unrelated sentences of ASSET's
+validation split, with a sentence of the test split before or behind them. The query is a crowd worker's
+simplification of it. Reuters-21578: the query is the title of an article, and its topic is read by logistic
+regression on the vectors of the bodies. IMDB test: the sentiment of reviews, in the same way. All rows are
+drawn with the seed.
 """
 
 from __future__ import annotations

@@ -80,6 +80,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "leaks-tests": leaks.tests,
     "long-texts": long_texts.windows,
     "next-pairs": annotation.whole,
+    "next-pairs-pearson": annotation.pearson,
     "next-pairs-skewed": annotation.skewed,
     "noise": regression.noise,
     "phrases-first": phrases.phrases_first,

@@ -20,6 +20,31 @@ def skewed() -> str:
     return _table(", skewed")
 
 
+def pearson() -> str:
+    """The same runs by Pearson: the baselines, `doubt`, and every strategy that differs significantly."""
+    rows = []
+    for name, one in read("next-pairs")["settings"].items():
+        tried = one["pearson"]
+        told = [(shown, entry) for shown, entry in tried.items() if shown != "random"]
+        sure = [(shown, entry["gain"]) for shown, entry in told if entry["p_holm"] < 0.05]
+        better = [_named(shown) for shown, gain in sure if gain > 0]
+        worse = [_named(shown) for shown, gain in sure if gain < 0]
+        corpus, *skewed, learner = name.split(", ")
+        rows.append(
+            [
+                ", ".join([CORPORA[corpus], *skewed, LEARNERS[learner]]),
+                f"{one['cosine']['pearson']:.2f}",
+                f"{tried['random']['mean']:.2f}",
+                f"{one['all']['pearson']:.2f}",
+                _gain(tried["doubt"]),
+                ", ".join(better) or "–",
+                ", ".join(worse) or "–",
+            ]
+        )
+    header = ["pool and learner", "raw cosine", "`random`", "all rated", "`doubt`", "better", "worse"]
+    return markdown(header, rows)
+
+
 def _table(pool: str) -> str:
     settings = read("next-pairs")["settings"]
     columns = [f"{corpus}{pool}, {learner}" for corpus in CORPORA for learner in LEARNERS]

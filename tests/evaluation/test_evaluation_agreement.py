@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from likewise.errors import EvaluationError, UsageError
+from likewise.evaluation import agreement
 from likewise.evaluation.agreement import describe, krippendorff_alpha, measure_agreement
 
 # Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), section C and following: four observers,
@@ -103,15 +104,56 @@ def test_agreement_interval_is_that_of_a_bootstrap_over_items():
     assert found.low < found.value < found.high
 
 
+def test_agreement_has_no_interval_for_few_items():
+    rng = np.random.default_rng(5)
+    truth = rng.normal(size=30)
+    table = [(truth + 0.5 * rng.normal(size=30)).tolist() for _ in range(2)]
+    assert measure_agreement(ratings_of(table), metric="interval").low is not None
+    few = measure_agreement(ratings_of([row[:29] for row in table]), metric="interval")
+    assert (few.low, few.high) == (None, None)
+    assert "[" not in describe("x", few)
+
+
 def test_agreement_names_the_annotator_who_differs():
     rng = np.random.default_rng(2)
     truth = rng.integers(0, 6, 80)
     table = [*([int(t) for t in truth] for _ in range(3)), rng.integers(0, 6, 80).tolist()]
     found = measure_agreement(ratings_of(table), metric="interval")
     assert found.outlier == "r3"
+    assert found.to_dict()["outlier"] == "r3"
     assert dict(found.without)["r3"] == pytest.approx(1)
     assert "check how r3 understood the question" in found.verdict
+    some = measure_agreement(ratings_of([row[:29] for row in table]), metric="interval")
+    assert some.outlier is None
+    assert "1.00 without r3" in some.verdict
     few = measure_agreement(ratings_of([row[:9] for row in table]), metric="interval")
     assert few.outlier is None
-    assert (few.low, few.high) == (None, None)
     assert "too few to judge" in few.verdict
+
+
+def test_agreement_names_who_differs_also_if_annotators_rated_different_items():
+    rng = np.random.default_rng(4)
+    rows = [truth + 0.3 * rng.normal(size=120) for truth in [rng.normal(size=120)] for _ in range(4)]
+    rows[1] = rng.normal(size=120)
+    table = [
+        [None if (i + a) % 4 == 0 else float(v) for i, v in enumerate(row)] for a, row in enumerate(rows)
+    ]
+    assert measure_agreement(ratings_of(table), metric="interval").outlier == "r1"
+
+
+@pytest.mark.parametrize("metric", ["nominal", "interval"])
+def test_agreement_blames_exchangeable_annotators_rarely(metric, monkeypatch):
+    # Without a test, α without someone is .05 higher in more than half of these samples by chance.
+    monkeypatch.setattr(agreement, "SAMPLES", 100)
+    rng = np.random.default_rng(7)
+    blamed = higher = 0
+    for seed in range(50):
+        said = rng.normal(size=30) + rng.normal(size=(3, 30))
+        table = (
+            np.clip(np.round(2.5 + 1.4 * said), 0, 5) if metric == "interval" else np.where(said > 1, 1, 0)
+        )
+        found = measure_agreement(ratings_of(table.tolist()), metric=metric, seed=seed)
+        blamed += found.outlier is not None
+        higher += max(value for _, value in found.without) >= found.value + 0.05
+    assert higher > 25
+    assert blamed <= 3

@@ -66,8 +66,8 @@ def next_to_rate(
 ) -> None:
     """Choose the pairs of a pool that people should rate next.
 
-    Pairs are drawn at random by default. In simulations on STS-B and SICK, no other strategy was better in
-    general. The numbers are in docs/annotation.md.
+    Pairs are drawn at random by default. In simulations on STS-B and SICK, no other strategy was clearly
+    better. The numbers are in docs/annotation.md.
 
     Example: likewise data next model pool.csv --rated ratings.csv --count 50 --output to-rate.csv
     """

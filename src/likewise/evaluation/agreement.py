@@ -11,7 +11,7 @@ Krippendorff's Alpha-Reliability*, 2011; Krippendorff, *Content Analysis*, 4th e
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -32,10 +32,12 @@ METRIC_OF: dict[RelationKind, AlphaMetric] = {
 # Krippendorff's customary limits: from the first, data may be relied on; below the second, not at all.
 RELIABLE, TENTATIVE = 0.8, 0.667
 SAMPLES = 1000
-# Fewer items give no interval and no verdict, and fewer than the second say nothing about one annotator.
-_FEWEST_ITEMS, _FEWEST_FOR_BLAME = 10, 30
-_MOST_ANNOTATORS = 50
-_OUTLIER_GAIN = 0.05
+# Fewer items give no verdict; fewer than the second no interval, as a bootstrap of so few is much too narrow.
+_FEWEST_ITEMS, _FEWEST_FOR_INTERVAL = 10, 30
+# α without each annotator is measured for at most so many annotators, and listed for at most so many.
+_MOST_ANNOTATORS, _MOST_LISTED = 50, 10
+# Someone is named only if α rises by so much, and the rise is significant at this level (two-sided).
+_OUTLIER_GAIN, _OUTLIER_LEVEL = 0.05, 0.05
 
 Index = NDArray[np.int64]
 # One rating: the item, the annotator, and a number (for labels: the label, or its place in their order).
@@ -49,6 +51,7 @@ class Agreement:
     `value` is α, or None with the `reason`. `low` and `high` bound the 95 % interval of a bootstrap over
     items, or are None if items are too few. `items` are those with two or more ratings, and `ratings` are the
     ratings of these items. `without` holds α without each annotator, if there are at least three of them.
+    `outlier` is the annotator without whom the others agree clearly better, if one is (`_Coded.outlier`).
     """
 
     metric: AlphaMetric
@@ -60,14 +63,7 @@ class Agreement:
     high: float | None = None
     reason: str = ""
     without: tuple[tuple[str, float], ...] = ()
-
-    @property
-    def outlier(self) -> str | None:
-        """The annotator without whom the others agree clearly better (α rises by .05 or more), if any."""
-        if self.value is None or not self.without or self.items < _FEWEST_FOR_BLAME:
-            return None
-        name, value = max(self.without, key=lambda one: one[1])
-        return name if value >= self.value + _OUTLIER_GAIN else None
+    outlier: str | None = None
 
     @property
     def verdict(self) -> str:
@@ -80,17 +76,21 @@ class Agreement:
             return "The annotators agree well."
         if self.value >= TENTATIVE:
             said = "The annotators agree moderately. Conclusions from these ratings are tentative."
-            return f"{said}{self._blame()}"
-        said = "The annotators often disagree, and a model cannot agree with their mean more than they do."
+            return f"{said}{self._each()}"
+        said = "The annotators often disagree."
         advice = "Read the pairs on which they differ most, write down how such pairs are rated, and have "
-        return f"{said}{self._blame()} {advice}these pairs rated again, or by more annotators."
+        return f"{said}{self._each()} {advice}these pairs rated again, or by more annotators."
 
-    def _blame(self) -> str:
-        name = self.outlier
-        if name is None:
+    def _each(self) -> str:
+        """α without the annotator who differs, or without each of them."""
+        if self.outlier is not None:
+            value = dict(self.without)[self.outlier]
+            question = f"check how {self.outlier} understood the question"
+            return f" Without {self.outlier}, α is {value:.2f}: {question}."
+        if not self.without or len(self.without) > _MOST_LISTED:
             return ""
-        value = dict(self.without)[name]
-        return f" Without {name}, α is {value:.2f}: check how {name} understood the question."
+        listed = ", ".join(f"{value:.2f} without {name}" for name, value in self.without)
+        return f" α is {listed}."
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form."""
@@ -133,7 +133,18 @@ def measure_agreement(ratings: Iterable[ItemRating], *, metric: AlphaMetric, see
         return Agreement(metric, made.items, made.ratings, made.annotators, reason=str(error))
     low, high = coded.interval(seed)
     without = tuple(coded.without()) if 3 <= len(coded.names) <= _MOST_ANNOTATORS else ()
-    return Agreement(metric, made.items, made.ratings, made.annotators, value, low, high, without=without)
+    outlier = coded.outlier(value, without, seed)
+    return Agreement(
+        metric,
+        made.items,
+        made.ratings,
+        made.annotators,
+        value,
+        low,
+        high,
+        without=without,
+        outlier=outlier,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,17 +175,20 @@ class _Coded:
             values, places = np.unique(numbers, return_inverse=True)
             code = places.astype(np.int64)
         named = tuple(str(name) for name in names)
-        return cls(metric, item, annotator, code, values, named)._pairable()
+        coded = cls(metric, item, annotator, code, values, named)
+        return coded._pairable(np.ones(len(item), dtype=bool))[0]
 
     @property
     def items(self) -> int:
         return int(self.item.max()) + 1 if len(self.item) else 0
 
-    def _pairable(self) -> _Coded:
-        """Only the items with two or more ratings, numbered anew."""
-        kept = np.bincount(self.item)[self.item] >= 2 if len(self.item) else np.zeros(0, dtype=bool)
-        item, _ = _numbered(self.item[kept].tolist())
-        return _Coded(self.metric, item, self.annotator[kept], self.code[kept], self.values, self.names)
+    def _pairable(self, wanted: NDArray[np.bool_]) -> tuple[_Coded, Index]:
+        """Of the wanted ratings, those of items with two or more; and the number each item had before."""
+        counts = np.bincount(self.item[wanted], minlength=self.items)
+        kept = wanted & (counts >= 2)[self.item]
+        item, before = _numbered(self.item[kept].tolist())
+        others = _Coded(self.metric, item, self.annotator[kept], self.code[kept], self.values, self.names)
+        return others, np.asarray(before, dtype=np.int64)
 
     def alpha(self, weights: Array | None = None) -> float:
         """α, in which each item counts as often as its weight says."""
@@ -212,34 +226,55 @@ class _Coded:
         return found
 
     def interval(self, seed: int) -> tuple[float | None, float | None]:
-        """The 95 % interval of a percentile bootstrap over items; None for very few items."""
-        items = self.items
-        if items < _FEWEST_ITEMS:
+        """The 95 % interval of a percentile bootstrap over items; None for few items."""
+        if self.items < _FEWEST_FOR_INTERVAL:
             return None, None
-        rng = np.random.default_rng(seed)
         try:
-            drawn = resample(
-                lambda index: self.alpha(np.bincount(index, minlength=items).astype(np.float64)),
-                items,
-                rng=rng,
-                samples=SAMPLES,
-            )
+            drawn = self._resampled(self.alpha, seed)
         except EvaluationError:  # nearly all ratings are the same
             return None, None
         low, high = np.quantile(drawn, (0.025, 0.975))
         return float(low), float(high)
 
+    def _resampled(self, statistic: Callable[[Array], float], seed: int) -> Array:
+        """A statistic of the items' weights in each sample of a bootstrap over items."""
+        items = self.items
+        return resample(
+            lambda index: statistic(np.bincount(index, minlength=items).astype(np.float64)),
+            items,
+            rng=np.random.default_rng(seed),
+            samples=SAMPLES,
+        )
+
     def without(self) -> Iterable[tuple[str, float]]:
         """α of the others, for each annotator for whom it is defined."""
         for number, name in enumerate(self.names):
-            kept = self.annotator != number
-            others = _Coded(
-                self.metric, self.item[kept], self.annotator[kept], self.code[kept], self.values, self.names
-            )._pairable()
+            others, _ = self._pairable(self.annotator != number)
             try:
                 yield name, others.alpha()
             except EvaluationError:
                 continue
+
+    def outlier(self, value: float, without: Sequence[tuple[str, float]], seed: int) -> str | None:
+        """The annotator without whom α is highest, if it rises by .05 or more and not by chance.
+
+        The rise is tested by its standard error in a paired bootstrap over items. The level is divided by the
+        number of annotators (Bonferroni), because the highest of several α is always above their mean.
+        """
+        from scipy import special
+
+        if self.items < _FEWEST_FOR_INTERVAL or not without:
+            return None
+        name, best = max(without, key=lambda one: one[1])
+        if best < value + _OUTLIER_GAIN:
+            return None
+        others, before = self._pairable(self.annotator != self.names.index(name))
+        try:
+            rises = self._resampled(lambda weights: others.alpha(weights[before]) - self.alpha(weights), seed)
+        except EvaluationError:  # in most samples the others' ratings are the same
+            return None
+        limit = float(special.stdtrit(len(before) - 1, 1 - _OUTLIER_LEVEL / 2 / len(self.names)))
+        return name if best - value > limit * float(np.std(rises, ddof=1)) else None
 
 
 def describe(name: str, found: Agreement) -> str:
