@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from xml.parsers import expat
 
 from likewise.data.delimited import name_columns, ragged
-from likewise.data.dialects import CommaMarker
+from likewise.data.dialects import CommaMarker, WrittenNumber
 from likewise.data.formats import Parsed, Parser
 from likewise.data.lines import MAX_LINE
 from likewise.data.rows import MAX_COLUMNS, Fail, Row
@@ -105,6 +105,8 @@ def _said(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
+    if isinstance(value, float):
+        return WrittenNumber(value)
     if isinstance(value, datetime) and value.time() == time():
         return value.date().isoformat()
     if isinstance(value, date | time):

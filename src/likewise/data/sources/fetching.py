@@ -85,10 +85,12 @@ def check_address(url: str) -> None:
         parts = urlsplit(url)
         scheme, host, _ = parts.scheme, parts.hostname, parts.port
     except ValueError:  # brackets that are no address, or a port that is no number
-        scheme = host = None
+        scheme, host = "", None
     if host and (scheme == "https" or (scheme == "http" and _is_here(host))):
         return
-    raise UsageError(f"{clipped(url, most=_SHOWN_URL)} is not an https address. Name one that begins with https://, or a file.")
+    raise UsageError(
+        f"{clipped(url, most=_SHOWN_URL)} is not an https address. Name one that begins with https://, or a file."
+    )
 
 
 @dataclass(slots=True)
