@@ -1,4 +1,4 @@
-"""How a delimited file is written: the character between its fields, and decimal commas in its numbers, and rows
+"""How a delimited file is written: the character between its fields, decimal commas in its numbers, and rows
 that hold nothing.
 """
 
@@ -255,8 +255,9 @@ def filled_rows(table: Table, fail: Fail = refuse) -> Iterator[Row]:
         else:
             yield row
     if empty:
-        line = f"{table.name}: {counted(empty, 'row')} without any text or value {'is' if empty == 1 else 'are'} "
-        tell_once(f"{line}left out", table.name, "empty rows", empty)
+        verb = "is" if empty == 1 else "are"
+        line = f"{table.name}: {counted(empty, 'row')} without any text or value {verb} left out"
+        tell_once(line, table.name, "empty rows", empty)
 
 
 _told: set[tuple[object, ...]] = set()

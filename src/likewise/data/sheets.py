@@ -294,7 +294,7 @@ class _Measure:
         self._cells += 1
         self._column = column
         if self._grid > max(_GRID, _GRID_GROWTH * self._cells):
-            self._refuse(f"has few cells far apart, and would be filled with empty ones")
+            self._refuse("has few cells far apart, and would be filled with empty ones")
 
     def _end(self, tag: str) -> None:
         self._depth -= 1

@@ -27,8 +27,8 @@ class TableWriter:
     which has no quoting, no tab or line break either; each becomes a blank. With `safe`, a text in a CSV or
     TSV file that a spreadsheet would run as a formula (=, +, -, @) gets a single quote in front; numbers stay
     as they are. Without `replace`, a file that appears under the name in the meantime is kept. `delimiter`
-    stands between the fields of a CSV file, which begins with a byte-order mark with `bom`. `before_naming` is called with the complete file just before it
-    takes its name.
+    stands between the fields of a CSV file, which begins with a byte-order mark with `bom`. `before_naming`
+    is called with the complete file just before it takes its name.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ MOST_MEMBERS = 250_000
 LARGEST_MEMBER = 16 * 2**30
 _MOST_GROWTH = 200
 _SMALL = 64 * 2**20
-# Bytes of one header of a tar, with a long name or properties, and of all its headers. They are held in memory.
+# Bytes of one header of a tar, with a long name or properties, and of all of them. They are held in memory.
 _HEADER_BYTES, _ALL_HEADER_BYTES = 2**20, 2**27
 _ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.bz2", ".tbz2", ".txz")
 _BAD_ARCHIVE = (zipfile.BadZipFile, tarfile.TarError, *STREAM_ERRORS, NotImplementedError, RuntimeError)

@@ -26,7 +26,7 @@ Tell = Callable[[str], None]
 
 _CHUNK = 256 * 1024
 _MIB = 2**20
-# Of what a server says: characters of its words and addresses that are shown, and digits of a number of bytes.
+# Of what a server says: characters of its words and addresses that are shown, and digits of a size.
 _SHOWN, _SHOWN_URL, _MOST_DIGITS = 200, 1000, 18
 # What may pass by itself: too many requests, and errors of servers and of gateways before them.
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
@@ -197,9 +197,7 @@ def _starts_at(content_range: str) -> int:
 
 
 def _whole(text: str) -> int | None:
-    """The number of bytes that a server states, or None if it states none. A number far too large for a file
-    is cut.
-    """
+    """The number of bytes that a server states, or None if it states none. One that no file has is cut."""
     if not (text.isascii() and text.isdecimal()):
         return None
     return int(text) if len(text) <= _MOST_DIGITS else 10**_MOST_DIGITS
