@@ -38,7 +38,7 @@ def write_tasks(
     safe: bool = False,
     replace: bool = False,
 ) -> None:
-    """Write pairs in a format. A table keeps all columns of the pool and its delimiter; tasks and records have
+    """Write pairs in a format. A table has the columns and the delimiter of the pool; tasks and records have
     the texts as text_a and text_b and keep `id`, `subset` and `language`.
     """
     if form == "csv":

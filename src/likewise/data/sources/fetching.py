@@ -88,9 +88,8 @@ def check_address(url: str) -> None:
         scheme, host = "", None
     if host and (scheme == "https" or (scheme == "http" and _is_here(host))):
         return
-    raise UsageError(
-        f"{clipped(url, most=_SHOWN_URL)} is not an https address. Name one that begins with https://, or a file."
-    )
+    shown = clipped(url, most=_SHOWN_URL)
+    raise UsageError(f"{shown} is not an https address. Name one that begins with https://, or a file.")
 
 
 @dataclass(slots=True)
