@@ -99,6 +99,14 @@ def test_score_writes_the_delimiter_of_its_input(tmp_path, here, cpu):
     assert (tmp_path / "out.tsv").read_text().startswith("id\ttext_a\ttext_b\t")
 
 
+def test_score_writes_a_byte_order_mark_where_excel_wrote_one_and_keeps_empty_rows(tmp_path, here, cpu):
+    (tmp_path / "p.csv").write_text("id;text_a;text_b\n1;a;b\n;;\n", encoding="utf-8-sig")
+    assert here("score", "p.csv", "--output", "out.csv", *cpu)[0] == 0
+    written = (tmp_path / "out.csv").read_bytes()
+    assert written.startswith(b"\xef\xbb\xbfid;text_a;text_b;similarity\n1;a;b;")
+    assert written.endswith(b"\n;;;\n")
+
+
 def test_score_and_classify_read_a_spreadsheet(tmp_path, here, cpu):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()

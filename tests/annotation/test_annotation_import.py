@@ -472,3 +472,21 @@ def test_import_survives_exports_that_hold_anything_anywhere(tmp_path):
             done += 1
             assert report.pairs == len(rows_of(tmp_path / "r.csv"))
     assert 50 < done < 150
+
+
+def test_import_takes_true_for_no_rating(tmp_path):
+    rows = [
+        {"text_a": f"a {n}", "text_b": f"b {n}", "annotator": who, "similarity": value}
+        for n, (who, value) in enumerate([("x", 3), ("x", True), ("y", False), ("y", 5)])
+    ]
+    path = tmp_path / "export.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
+    report = import_annotations(path, tmp_path / "out.csv", relations=["similarity:0..5"])
+    assert [row["similarity"] for row in rows_of(tmp_path / "out.csv")] == ["3.0", "5.0"]
+    assert report.counts["boolean"] == 2
+    assert any("2 answers are true or false" in line for line in report.lines())
+    for row in rows:
+        row["similarity"] = row["similarity"] in (3, 5)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
+    report = import_annotations(path, tmp_path / "labels.csv")
+    assert [one.relation.labels for one in report.relations] == [("false", "true")]

@@ -249,3 +249,15 @@ def test_next_refuses_wrong_calls_before_it_reads(tmp_path, here):
         assert code == 2, said
         assert expected in said
     assert [path.name for path in tmp_path.iterdir()] == ["pool.csv"]
+
+
+def test_next_keeps_semicolons_drops_empty_rows_and_says_that_there_are_no_more(tmp_path):
+    pool = tmp_path / "pool.csv"
+    pool.write_text("text_a;text_b\nein Hund;eine Katze\nx, y;z\n;\n;\n", encoding="utf-8-sig")
+    found = next_pairs(UNKNOWN, pool, tmp_path / "out.csv", count=5)
+    assert found.lines()[-1] == "5 pairs were asked for, but the pool has no more"
+    assert (found.candidates.rows, found.to_dict()["asked"]) == (2, 5)
+    written = (tmp_path / "out.csv").read_bytes()
+    assert written.startswith(b"\xef\xbb\xbftext_a;text_b\n")
+    assert sorted(written.decode("utf-8-sig").splitlines()[1:]) == ["ein Hund;eine Katze", "x, y;z"]
+    assert "no more" not in next_pairs(UNKNOWN, pool, count=2).lines()[-1]

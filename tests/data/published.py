@@ -426,7 +426,8 @@ class Server:
     """A server on this machine: contents by path, and what goes wrong at the first requests for a path."""
 
     files: dict[str, bytes] = field(default_factory=dict)
-    # By path, one for each request: "break", "503", "stall", "no-range", "html", "huge" or "to:URL".
+    # By path, one for each request: "break", "503", "stall", "no-range", "html", "huge", "junk",
+    # "to:URL", or "says:STATUS HEADER: VALUE", which sends the file with that header.
     faults: dict[str, list[str]] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
     port: int = 0
@@ -460,6 +461,16 @@ class Handler(BaseHTTPRequestHandler):
             self.send_response(200)
             self.send_header("Content-Length", str(2**40))
             self.end_headers()
+            self.close_connection = True
+        elif fault == "junk":
+            self.wfile.write(b"\xff" * 1000)
+            self.close_connection = True
+        elif fault.startswith("says:"):
+            status, name, value = fault.removeprefix("says:").split(" ", 2)
+            self.send_response(int(status))
+            self.send_header(name.rstrip(":"), value)
+            self.end_headers()
+            self.wfile.write(self.served.files[self.path])
             self.close_connection = True
         else:
             self._send(fault)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import os
 import signal
 import subprocess
@@ -398,8 +401,32 @@ def test_fetch_follows_redirects_only_over_tls(server, tmp_path):
             fetched(server, tmp_path, "/moved")
 
 
+def test_fetch_survives_what_a_server_makes_up(server, tmp_path):
+    server.files["/file"] = b"here"
+    for address in ("https://[bad", "https://localhost:abc/x", "https://a b/x"):
+        server.faults["/moved"] = [f"to:{address}"] * QUICK.tries
+        with pytest.raises((UsageError, FetchError)):
+            fetched(server, tmp_path, "/moved")
+    digits = "9" * 5000
+    server.faults["/file"] = [f"says:200 Content-Length: {digits}"]
+    with pytest.raises(FetchError, match="but at most 256 are expected"):
+        fetched(server, tmp_path)
+    server.faults["/file"] = ["break", f"says:206 Content-Range: bytes {digits}-/1"]
+    assert fetched(server, tmp_path) == b"here"
+    server.faults["/file"] = ["junk"] * QUICK.tries
+    with pytest.raises(FetchError, match="the connection failed") as caught:
+        fetched(server, tmp_path)
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.usefixtures("standin")
+def test_get_takes_no_address_that_is_none(tmp_path):
+    with pytest.raises(UsageError, match="is not an https address"):
+        get("standin", data_dir=tmp_path / "data", source="https://[bad")
+
+
 @pytest.mark.parametrize(
-    "url", ["http://example.org/x", "ftp://a/x", "file:///etc/passwd", "https:///x", "x"]
+    "url", ["http://example.org/x", "ftp://a/x", "file:///etc/passwd", "https:///x", "x", "https://[bad"]
 )
 def test_fetch_takes_no_other_addresses(url, tmp_path):
     with pytest.raises(UsageError, match="is not an https address"):
@@ -445,6 +472,31 @@ def test_bundle_reads_no_more_than_its_limit_whatever_an_archive_states(tmp_path
         bundle._limit = 400
         with pytest.raises(FormatError, match="unpacks to"):
             list(bundle.lines("x.txt"))
+
+
+@pytest.mark.parametrize("kind", ["GNUTYPE_LONGNAME", "XHDTYPE", "XGLTYPE"])
+@pytest.mark.parametrize("ending", [".tar", ".tar.gz", ".tar.xz", ".tar.bz2"])
+def test_bundle_holds_no_header_of_a_tar_that_no_name_fills(tmp_path, kind, ending):
+    import tarfile
+
+    header = tarfile.TarInfo("header")
+    header.type, header.size = getattr(tarfile, kind), 3 * 2**30
+    pack = {".tar": bytes, ".tar.gz": gzip.compress, ".tar.xz": lzma.compress, ".tar.bz2": bz2.compress}
+    (tmp_path / f"x{ending}").write_bytes(pack[ending](header.tobuf(tarfile.GNU_FORMAT) + b"a" * 2**21))
+    with pytest.raises(FormatError, match=rf"x{ending}: it has headers of 3,072 MiB or more"):
+        bundles.Bundle([tmp_path / f"x{ending}"]).__enter__()
+
+
+def test_bundle_bounds_the_headers_of_a_tar_in_all_and_reads_long_names(tmp_path, monkeypatch):
+    name = "folder/" * 40 + "x.txt"
+    (tmp_path / "x.tar.gz").write_bytes(tarred({name: "line\n" * 2**18}))
+    with bundles.Bundle([tmp_path / "x.tar.gz"]) as bundle:
+        assert sum(1 for _ in bundle.lines("x.txt")) == 2**18
+        with bundle.open(bundle.require("x.txt")) as stream:
+            assert len(stream.read(2**22)) == 5 * 2**18
+    monkeypatch.setattr(bundles, "_ALL_HEADER_BYTES", 1024)
+    with pytest.raises(FormatError, match="which no published corpus has"):
+        bundles.Bundle([tmp_path / "x.tar.gz"]).__enter__()
 
 
 def test_bundle_takes_no_links_of_a_tar_and_ignores_files_of_a_mac(tmp_path):

@@ -111,6 +111,71 @@ def test_decimal_commas_are_read_and_kept_as_they_were(tmp_path, cells, values):
     assert [row.fields["score"] for row in open_table(path)] == cells
 
 
+@pytest.mark.parametrize(
+    ("cells", "line"),
+    [(("3,5", "1.200"), 3), (("1.200", "3,5"), 3), (("4", "1,25", "2.5", "-1.500"), 5)],
+)
+def test_decimal_points_that_may_separate_thousands_are_refused_beside_commas(tmp_path, cells, line):
+    path = tmp_path / "mixed.csv"
+    path.write_text("text_a;text_b;score\n" + "".join(f"x;y;{c}\n" for c in cells), encoding="utf8")
+    told = (
+        rf"mixed\.csv:{line}: score is .*: (1\.200 can mean 1\.2 or 1200|-1\.500 can mean -1\.5 or -1500)\."
+    )
+    with pytest.raises(DataError, match=told):
+        load_records(path, relations=["score:-5000..5000"])
+    assert not check(path, relations=["score:-5000..5000"]).ok
+
+
+@pytest.mark.parametrize(
+    ("mark", "cells", "told"),
+    [
+        (";", ("1.200", "2.500", "4"), True),
+        (";", ("4", "2.500"), True),
+        (";", ("0.5", "1.200"), False),
+        (";", ("0.200", "2.5"), False),
+        (",", ("1.200", "2.500"), False),
+    ],
+)
+def test_decimal_points_between_semicolons_are_told(tmp_path, caplog, mark, cells, told):
+    path = tmp_path / f"points{ord(mark)}-{'_'.join(cells)}.csv"
+    rows = "".join(f"x{mark}y{mark}{cell}\n" for cell in cells)
+    path.write_text(f"text_a{mark}text_b{mark}score\n{rows}", encoding="utf8")
+    values = [record.values["score"] for record in load_records(path, relations=["score:0..5"])]
+    assert values == [float(cell) for cell in cells]
+    assert ("If it separates thousands, write the numbers without it" in caplog.text) is told
+
+
+def test_rows_that_hold_nothing_are_no_rows_but_keep_their_place_where_they_are_answered(tmp_path, caplog):
+    path = tmp_path / "trailing.csv"
+    rows = [f"a{n};b{n};{n % 5}" for n in range(10)]
+    lines = ["text_a;text_b;score", *rows[:5], ";;", *rows[5:], ";;", " ; ;", ";", ";;;;"]
+    path.write_text("\n".join(lines) + "\n", encoding="utf8")
+    records = load_records(path, relations=["score:0..5"])
+    assert [record.source for record in records][4:6] == ["trailing.csv:6", "trailing.csv:8"]
+    assert len(records) == 10
+    report = check(path, relations=["score:0..5"])
+    assert (report.ok, report.rows) == (True, 10)
+    parts = split_file(path, tmp_path / "parts")
+    assert sum(part.rows for part in parts.values()) == 10
+    written = [(tmp_path / "parts" / f"{name}.csv").read_text().splitlines()[1:] for name in parts]
+    assert sorted(line for part in written for line in part) == rows
+    assert caplog.text.count("trailing.csv: 5 rows without any text or value are left out") == 1
+    assert len(list(open_table(path))) == 15
+    path.write_text("text_a;text_b;score\nx;;2\n", encoding="utf8")
+    with pytest.raises(DataError, match="text_b is empty"):
+        load_records(path, relations=["score:0..5"])
+
+
+@pytest.mark.parametrize(("mark", "encoding"), [(";", "utf-8-sig"), (";", "utf-8"), (",", "utf-8-sig")])
+def test_split_writes_a_byte_order_mark_where_excel_wrote_one(tmp_path, mark, encoding):
+    rows = [["text_a", "text_b"], *([f"ä{n}", f"b{n}"] for n in range(20))]
+    (tmp_path / "p.csv").write_text(joined(mark, rows), encoding=encoding)
+    split_file(tmp_path / "p.csv", tmp_path / "parts")
+    for name in ("train", "test"):
+        start = (tmp_path / "parts" / f"{name}.csv").read_bytes()[:3]
+        assert (start == b"\xef\xbb\xbf") is ((mark, encoding) == (";", "utf-8-sig"))
+
+
 def test_decimal_commas_that_may_separate_thousands_are_told_or_refused(tmp_path, caplog):
     path = tmp_path / "unsure.csv"
     path.write_text("text_a;text_b;score\nx;y;1,234\n", encoding="utf8")
@@ -246,6 +311,95 @@ def test_xlsx_made_to_exhaust_memory_is_refused(book, part, content, told):
     with pytest.raises(FormatError, match=told) as caught:
         list(open_table(book))
     assert str(caught.value).startswith("book.xlsx: ")
+
+
+_TEXTS_START = b'<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
+_DECLARED = (
+    b'<Override PartName="/xl/s.dat" ContentType="application/vnd.openxmlformats-officedocument.'
+    b'spreadsheetml.sharedStrings+xml"/></Types>'
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        (b"<si><t>" + b"a" * (11 * 2**20) + b"</t></si>", "more than 10 MB"),
+        (b"<si><t>" + b" " * (257 * 2**20), "at most 256 MB are read"),
+        (b"<!--" + b"a" * (11 * 2**20), "a tag or a comment of more than 10 MB"),
+        (b"<si/>" * 1500, "filled far beyond"),
+    ],
+)
+def test_xlsx_parts_are_measured_whatever_they_are_called(book, monkeypatch, texts, told):
+    from likewise.data import sheets
+
+    monkeypatch.setattr(sheets, "_TEXT_ELEMENTS", 1000)
+    with zipfile.ZipFile(book) as old:
+        types = old.read("[Content_Types].xml").replace(b"</Types>", _DECLARED)
+    replaced(book, "[Content_Types].xml", types)
+    with zipfile.ZipFile(book, "a", zipfile.ZIP_DEFLATED) as whole:
+        whole.writestr("xl/s.dat", _TEXTS_START + texts)
+    with pytest.raises(FormatError, match=told):
+        open_table(book)
+
+
+def test_xlsx_all_parts_together_are_bounded_and_a_large_one_that_is_no_text_too(book, monkeypatch):
+    from likewise.data import sheets
+
+    with zipfile.ZipFile(book, "a", zipfile.ZIP_DEFLATED) as whole:
+        whole.writestr("xl/media/image1.png", b"\x89PNG" + b"\0" * 2**20)
+    assert len(list(open_table(book))) == 2
+    monkeypatch.setattr(sheets, "_TEXT_BYTES", 2**19)
+    with pytest.raises(FormatError, match=r"image1\.png' unpacks to 1 MB"):
+        open_table(book)
+    monkeypatch.setattr(sheets, "_ALL_BYTES", 2**19)
+    with pytest.raises(FormatError, match="it unpacks to 1 MB"):
+        open_table(book)
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (b'<row r="1"><c r="A1"/></row><row r="3"/><row r="2"/>', "has row 2 after row 3"),
+        (b'<row r="1"><c r="B1"/><c r="A1"/></row>', "has the cell 'A1' after a later one"),
+        (b'<row><c r="XFD1"/></row>' * 1100, "filled with empty ones"),
+        (b'<row><c r="ZZZZZZ1"/></row>', "filled with empty ones"),
+    ],
+)
+def test_xlsx_rows_that_would_be_lost_or_filled_are_refused(book, rows, told):
+    replaced(book, "xl/worksheets/sheet1.xml", _SHEET % rows)
+    with pytest.raises(FormatError, match=told):
+        list(open_table(book))
+
+
+@pytest.mark.parametrize(
+    ("active", "hidden", "read"),
+    [(0, (), "one"), (1, (), "two"), (0, (0,), "two"), (1, (1,), "one"), (2, (0, 1, 2), "one")],
+)
+def test_xlsx_is_read_at_the_sheet_that_was_open_and_says_so(tmp_path, caplog, active, hidden, read):
+    made = pytest.importorskip("openpyxl").Workbook()
+    made.remove(made.active)
+    for title in ("one", "two", "three"):
+        sheet = made.create_sheet(title)
+        sheet.append(["text"])
+        sheet.append([title])
+    path = tmp_path / f"sheets{active}{len(hidden)}.xlsx"
+    made.save(path)
+    with zipfile.ZipFile(path) as old:
+        book = old.read("xl/workbook.xml").replace(b'activeTab="0"', b'activeTab="%d"' % active)
+    for place in hidden:  # openpyxl itself saves no workbook whose open sheet is hidden
+        number = b'sheetId="%d" state=' % (place + 1)
+        book = book.replace(number + b'"visible"', number + b'"hidden"')
+    assert book.count(b'"hidden"') == len(hidden)
+    replaced(path, "xl/workbook.xml", book)
+    other = "two" if read == "one" else "one"
+    for _ in range(2):
+        assert [row.fields for row in open_table(path)] == [{"text": read}]
+    assert [record.message for record in caplog.records] == [
+        f"{path.name}: the sheet '{read}' is read, one of 3 (to choose: '{path.name}#{other}')"
+    ]
+    caplog.clear()
+    assert [row.fields for row in open_table(f"{path}#one")] == [{"text": "one"}]
+    assert not caplog.records
 
 
 def test_xlsx_that_lies_about_its_size_is_read_by_its_rows(book):

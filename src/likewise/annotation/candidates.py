@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from likewise.answering import Progress
 from likewise.data.columns import find_text_columns
+from likewise.data.dialects import filled_rows
 from likewise.data.keys import pair_key
 from likewise.data.reading import no_rows
 from likewise.data.tables import open_table
@@ -43,7 +44,8 @@ class Candidates:
     """The candidates in random order, the columns of the pool, and what was left out of it.
 
     `distinct` counts the pairs that might have been drawn. `alike` counts rows whose two texts are the same,
-    `repeated` rows that repeat a pair, and `rated` rows whose pair is rated.
+    `repeated` rows that repeat a pair, and `rated` rows whose pair is rated. `delimiter` and `bom` are those
+    of a CSV file that is made from the pool.
     """
 
     columns: tuple[str, ...]
@@ -54,6 +56,8 @@ class Candidates:
     alike: int
     repeated: int
     rated: int
+    delimiter: str = ","
+    bom: bool = False
 
     def numbers(self) -> NDArray[np.int64]:
         """The texts of the candidates by number, N×2. Texts with the same key have the same number."""
@@ -96,7 +100,7 @@ def draw_candidates(
     names = find_text_columns(table.columns, text_a, text_b, source=table.name)
     drawn, seen = _Drawn(most), set[int]()
     rows = alike = repeated = left_out = 0
-    for row in table:
+    for row in filled_rows(table):
         rows += 1
         if progress is not None:
             progress(1)
@@ -118,7 +122,8 @@ def draw_candidates(
     if not rows:
         raise DataError([no_rows(table)])
     pairs = tuple(candidate for _, _, candidate in sorted(drawn.heap, key=lambda one: (-one[0], -one[1])))
-    return Candidates(table.columns, names, pairs, rows, len(seen), alike, repeated, left_out)
+    counts = (rows, len(seen), alike, repeated, left_out)
+    return Candidates(table.columns, names, pairs, *counts, table.csv_delimiter, table.csv_bom)
 
 
 def read_pairs(
@@ -128,7 +133,7 @@ def read_pairs(
     table = open_table(source)
     named = [name if name in table.columns else None for name in (text_a, text_b)]
     names = find_text_columns(table.columns, *named, source=table.name)
-    for row in table:
+    for row in filled_rows(table):
         a, b = (str(row.fields.get(name) or "") for name in names)
         yield a, b
 

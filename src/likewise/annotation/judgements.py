@@ -19,6 +19,10 @@ COUNTED = {
         "answer chose several labels at once and was left out",
         "answers chose several labels at once and were left out",
     ),
+    "boolean": (
+        "answer is true or false, which is no rating on a scale, and was left out",
+        "answers are true or false, which is no rating on a scale, and were left out",
+    ),
     "repeated": (
         "rating was given again by the same annotator, and the later one counts",
         "ratings were given again by the same annotator, and the later ones count",

@@ -25,7 +25,7 @@ from likewise.data.ratings import (
     most_labels,
     relations_of,
 )
-from likewise.data.values import is_missing, to_value
+from likewise.data.values import is_missing, to_label, to_value
 from likewise.errors import DataError, Problem, UsageError
 from likewise.evaluation.agreement import ItemRating
 from likewise.records import MAX_NAME, Relation, Value
@@ -236,7 +236,8 @@ def _profiles(export: Export, declared: Sequence[str]) -> dict[str, Profile]:
                 if question not in texts:
                     profile = profiles.setdefault(question, Profile(most=most_labels(declared)))
                     if isinstance(value, str | int | float):
-                        profile.add(value)
+                        # JSON's true is a label, and 1 in Python.
+                        profile.add(to_label(value) if isinstance(value, bool) else value)
     return profiles
 
 
@@ -251,6 +252,9 @@ def _add(
             said = answer.values.get(relation.name)
             if said is SEVERAL:
                 tally.add("several")
+                continue
+            if isinstance(said, bool) and relation.kind == "graded":
+                tally.add("boolean")
                 continue
             try:
                 value = None if is_missing(said) else to_value(relation, said, task.source)

@@ -43,13 +43,17 @@ Loader = Callable[[], Answering]
 
 @dataclass(frozen=True, slots=True)
 class NextPairs:
-    """The pairs to rate next, in the order in which they were chosen, and what was left out of the pool."""
+    """The pairs to rate next, in the order in which they were chosen, and what was left out of the pool.
+
+    `asked` is how many were to be chosen.
+    """
 
     strategy: str
     seed: int
     pairs: tuple[Candidate, ...]
     candidates: Candidates
     output: Path | None = None
+    asked: int = 0
 
     @property
     def texts(self) -> list[tuple[str, str]]:
@@ -62,6 +66,7 @@ class NextPairs:
             "output": None if self.output is None else str(self.output),
             "strategy": self.strategy,
             "seed": self.seed,
+            "asked": self.asked,
             "chosen": len(self.pairs),
             "pool": {
                 "rows": self.candidates.rows,
@@ -89,6 +94,8 @@ class NextPairs:
         where = "" if self.output is None else f"{self.output}: "
         how = "at random; the model was not used" if self.strategy == "random" else f"by {self.strategy}"
         found.append(f"{where}{counted(len(self.pairs), 'pair')} to rate, chosen {how}")
+        if len(self.pairs) < self.asked:
+            found.append(f"{counted(self.asked, 'pair')} were asked for, but the pool has no more")
         return found
 
 
@@ -154,8 +161,8 @@ def next_pairs(
         rows = choose(known, min(count, len(drawn.pairs)), strategy=strategy, rng=rng, most=per_text)
         chosen = tuple(drawn.pairs[row] for row in rows)
         if target is not None:
-            write_tasks(target, chosen, drawn.columns, form=form, safe=safe, replace=overwrite)
-    return NextPairs(strategy, seed, chosen, drawn, target)
+            write_tasks(target, chosen, drawn, form=form, safe=safe, replace=overwrite)
+    return NextPairs(strategy, seed, chosen, drawn, target, count)
 
 
 def _asked(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from likewise.annotation.candidates import Candidate
+from likewise.annotation.candidates import Candidate, Candidates
 from likewise.annotation.reading import KEPT
 from likewise.data.writing import TableWriter, write_json_aside
 from likewise.errors import UsageError
@@ -32,19 +32,21 @@ def check_format(output: Path, form: str) -> None:
 def write_tasks(
     output: Path,
     pairs: Sequence[Candidate],
-    columns: Sequence[str],
+    pool: Candidates,
     *,
     form: str = "csv",
     safe: bool = False,
     replace: bool = False,
 ) -> None:
-    """Write pairs in a format. A table keeps all `columns` of the pool; tasks and records have the texts as
-    text_a and text_b and keep `id`, `subset` and `language`.
+    """Write pairs in a format. A table has the columns and the delimiter of the pool; tasks and records have
+    the texts as text_a and text_b and keep `id`, `subset` and `language`.
     """
     if form == "csv":
-        with TableWriter(output, columns, safe=safe, replace=replace) as writer:
+        with TableWriter(
+            output, pool.columns, safe=safe, replace=replace, delimiter=pool.delimiter, bom=pool.bom
+        ) as writer:
             for pair in pairs:
-                writer.write_row({column: pair.fields.get(column) for column in columns})
+                writer.write_row({column: pair.fields.get(column) for column in pool.columns})
         return
     make = _task if form == "label-studio" else _record
     write_json_aside(output, [make(pair) for pair in pairs], replace=replace)

@@ -329,6 +329,7 @@ def _writer(
         safe=written.safe,
         replace=written.replace,
         delimiter=work.table.csv_delimiter,
+        bom=work.table.csv_bom,
         before_naming=before_naming,
     )
 

@@ -253,10 +253,11 @@ def _rows(table: Table) -> Iterator[tuple[Fields, str]]:
     """The rows of a file. A file without rows is an error, since its report would look like that of a
     clean set.
     """
+    from likewise.data.dialects import filled_rows
     from likewise.data.reading import no_rows
 
     empty = True
-    for row in table:
+    for row in filled_rows(table):
         empty = False
         yield row
     if empty:

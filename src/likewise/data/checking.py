@@ -7,6 +7,7 @@ from pathlib import Path
 
 from likewise.data.columns import missing_column
 from likewise.data.corpora import verify
+from likewise.data.dialects import filled_rows
 from likewise.data.findings import CheckReport, Summary
 from likewise.data.parallel.checking import check_parallel
 from likewise.data.paraphrases import check_paraphrases
@@ -65,7 +66,7 @@ def check(
         return _stop(report, "missing column", error)
     repeats = Repeats([summary.relation for summary in report.relations])
     try:
-        for row in opened.table.scan(lambda problem: report.add("malformed row", problem)):
+        for row in filled_rows(opened.table, lambda problem: report.add("malformed row", problem)):
             _check_row(row, report, repeats, max_chars)
     except DataError as error:
         _stop(report, "unreadable", error)

@@ -71,7 +71,8 @@ def _quoted(lines: Lines, name: str, fail: Fail, mark: str, told: bool) -> Parse
         for start, fields in _csv_records(reader, lines, name, fail):
             yield f"{name}:{start}", fields
 
-    return Parsed(columns, _rows(columns, records(), fail, remedy), mark, notes)
+    rows = _rows(columns, records(), fail, remedy, semicolons=mark == ";")
+    return Parsed(columns, rows, mark, notes, lines.bom)
 
 
 _ONE = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -89,16 +90,23 @@ def _unquoted(lines: Lines, name: str, fail: Fail) -> Parsed:
             [Problem(f"{name}:1", found, "separate the fields with tabs, or save the file as .csv")]
         )
     remedy = "replace each tab or line break inside a text with a blank"
-    return Parsed(columns, _rows(columns, parts, fail, remedy), _TAB, notes)
+    return Parsed(columns, _rows(columns, parts, fail, remedy), _TAB, notes, lines.bom)
 
 
 def _rows(
-    columns: tuple[str, ...], records: Iterator[tuple[str, list[str]]], fail: Fail, remedy: str
+    columns: tuple[str, ...],
+    records: Iterator[tuple[str, list[str]]],
+    fail: Fail,
+    remedy: str,
+    *,
+    semicolons: bool = False,
 ) -> Iterator[Row]:
-    width, numbers = len(columns), CommaMarker(len(columns))
+    width, numbers = len(columns), CommaMarker(len(columns), semicolons=semicolons)
     for source, fields in records:
         if len(fields) == width:
             yield Row(dict(zip(columns, numbers.mark(fields), strict=True)), source)
+        elif not any(map(str.strip, fields)):
+            yield Row(dict.fromkeys(columns, ""), source)
         else:
             fail(ragged(source, fields, columns, remedy))
 

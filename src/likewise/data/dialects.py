@@ -1,4 +1,6 @@
-"""How a delimited file is written: the character between its fields, and decimal commas in its numbers."""
+"""How a delimited file is written: the character between its fields, decimal commas in its numbers, and rows
+that hold nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from likewise.data.rows import MAX_COLUMNS
+from likewise.data.rows import MAX_COLUMNS, Fail, Row, Table, refuse
 from likewise.errors import UsageError
-from likewise.wording import quoted
+from likewise.wording import counted, quoted
 
 _log = logging.getLogger("likewise")
 
@@ -132,6 +134,8 @@ _COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
 # Either 1.234 or 1234: the one form in which a comma may separate thousands.
 _UNSURE = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 _POINT = re.compile(r"[+-]?\d*\.\d+", re.ASCII)
+# The same with a point: 1.234 where a comma is the decimal mark, or may be.
+_UNSURE_POINT = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
 _LONGEST = 24
 
 
@@ -151,8 +155,30 @@ class CommaNumber(str):
         return bool(_UNSURE.fullmatch(self))
 
 
+class PointNumber(str):
+    """A number such as 1.234 in a file between semicolons, whose point may separate thousands."""
+
+    __slots__ = ()
+
+
 class ClashingNumber(str):
-    """A number in a column with decimal points and commas that may separate thousands: 12.5 and 1,234."""
+    """A number in a column where a mark may separate thousands, since the column has another decimal mark.
+
+    Either commas that may: 12.5 and 1,234. Or points that may: 3,5 and 1.234. `unsure` is the number that can
+    be read in two ways.
+    """
+
+    unsure: str = ""
+
+    @property
+    def readings(self) -> str:
+        """What the number can mean, in words."""
+        plain = self.unsure.replace(",", ".")
+        return f"{self.unsure} can mean {float(plain):g} or {int(plain.replace('.', ''))}"
+
+
+class WrittenNumber(str):
+    """A number that a spreadsheet holds as a number. Its point is a decimal point."""
 
     __slots__ = ()
 
@@ -161,11 +187,15 @@ class CommaMarker:
     """Finds the numbers with a decimal comma in the rows of one pass over a file, column by column.
 
     The comma of `3,5` is a decimal comma. That of `1,234` is read as one too, unless the column has numbers
-    with a decimal point. Then nobody can tell what it means, and whichever comes later is no number.
+    with a decimal point. Then nobody can tell what it means, and whichever comes later is no number. The same
+    holds for the point of `1.234` in a column with numbers such as `3,5`. With `semicolons`, as files are
+    written where the comma is the decimal mark, such a point is marked even without them.
     """
 
-    def __init__(self, width: int) -> None:
-        self._sure, self._unsure, self._point = [False] * width, [False] * width, [False] * width
+    def __init__(self, width: int, *, semicolons: bool = False) -> None:
+        self._sure, self._unsure, self._point = [False] * width, [""] * width, [False] * width
+        self._unsure_point = [""] * width
+        self._semicolons = semicolons
 
     def mark(self, fields: Sequence[str]) -> list[str]:
         """The fields of a row, with those numbers marked that are written with a comma."""
@@ -181,16 +211,53 @@ class CommaMarker:
         if _COMMA.fullmatch(bare):
             if not _UNSURE.fullmatch(bare):
                 self._sure[place] = True
+                if self._unsure_point[place]:
+                    return _clashing(bare, self._unsure_point[place])
             elif self._point[place] and not self._sure[place]:
-                return ClashingNumber(bare)
+                return _clashing(bare, bare)
             else:
-                self._unsure[place] = not self._sure[place]
+                self._unsure[place] = "" if self._sure[place] else bare
             return CommaNumber(text)
         if _POINT.fullmatch(bare):
-            self._point[place] = True
-            if self._unsure[place] and not self._sure[place]:
-                return ClashingNumber(bare)
+            return self._pointed(place, text, bare)
         return text
+
+    def _pointed(self, place: int, text: str, bare: str) -> str:
+        may_separate = not isinstance(text, WrittenNumber) and bool(_UNSURE_POINT.fullmatch(bare))
+        only_such = may_separate and (self._unsure_point[place] or not self._point[place])
+        self._point[place] = True
+        if self._sure[place]:
+            return _clashing(bare, bare) if may_separate else text
+        if self._unsure[place]:
+            return _clashing(bare, self._unsure[place])
+        # A number such as 2.5 shows what the points of its column are.
+        self._unsure_point[place] = bare if only_such else ""
+        return PointNumber(text) if only_such and self._semicolons else text
+
+
+def _clashing(number: str, unsure: str) -> ClashingNumber:
+    found = ClashingNumber(number)
+    found.unsure = unsure
+    return found
+
+
+def filled_rows(table: Table, fail: Fail = refuse) -> Iterator[Row]:
+    """The rows of a table, without those of a delimited file whose cells are all empty.
+
+    Spreadsheets write such rows below a table. Where rows are answered, they keep their place.
+    """
+    empty = 0
+    for row in table.scan(fail):
+        if table.delimiter and not any(
+            not isinstance(cell, str) or cell.strip() for cell in row.fields.values()
+        ):
+            empty += 1
+        else:
+            yield row
+    if empty:
+        verb = "is" if empty == 1 else "are"
+        line = f"{table.name}: {counted(empty, 'row')} without any text or value {verb} left out"
+        tell_once(line, table.name, "empty rows", empty)
 
 
 _told: set[tuple[object, ...]] = set()

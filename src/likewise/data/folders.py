@@ -53,7 +53,8 @@ def folder_table(
     """The rows of one split of a folder. Every row keeps the name of its file and its line."""
     chosen = choose_split(files, split, str(folder))
     names = [f"{folder.name}/{path.relative_to(folder)}" for path in chosen]
-    columns = open_file(chosen[0], names[0], _later).columns
+    first = open_file(chosen[0], names[0], _later)
+    columns = first.columns
 
     def scan(fail: Fail) -> Iterator[Row]:
         for path, place in zip(chosen, names, strict=True):
@@ -63,7 +64,7 @@ def folder_table(
                 raise FormatError([Problem(place, found + listed(columns), "name one of the files instead")])
             yield from table.scan(fail)
 
-    return Table(name or folder.name, columns, scan)
+    return Table(name or folder.name, columns, scan, delimiter=first.delimiter, bom=first.bom)
 
 
 def _later(problem: Problem) -> None:

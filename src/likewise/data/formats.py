@@ -22,12 +22,15 @@ from likewise.wording import clipped, counted, has_half_character, listed, quote
 
 
 class Parsed(NamedTuple):
-    """The columns and rows of a file, the delimiter of a delimited one, and what its reader guessed."""
+    """The columns and rows of a file, the delimiter of a delimited one, what its reader guessed, and whether
+    it begins with a byte-order mark of UTF-8.
+    """
 
     columns: tuple[str, ...]
     rows: Iterator[Row]
     delimiter: str = ""
     notes: tuple[str, ...] = ()
+    bom: bool = False
 
 
 # The last argument is the delimiter that the user named.

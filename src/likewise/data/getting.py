@@ -21,7 +21,7 @@ from likewise.data.catalogue import Corpus, Split
 from likewise.data.compression import split_endings
 from likewise.data.corpora import DATA_VARIABLE, data_home, file_in
 from likewise.data.sources.bundle import Bundle
-from likewise.data.sources.fetching import Gauge, Patience, Tell, fetch_file
+from likewise.data.sources.fetching import Gauge, Patience, Tell, check_address, fetch_file
 from likewise.data.sources.layouts import read_layout
 from likewise.data.sources.listing import (
     CorpusSource,
@@ -286,7 +286,8 @@ def _jobs(corpora: Sequence[Corpus]) -> list[_Job]:
 def _place(source: str | Path | None, jobs: Sequence[_Job]) -> _Place | None:
     if source is None:
         return None
-    if isinstance(source, str) and urlsplit(source).scheme in ("https", "http"):
+    if isinstance(source, str) and source.casefold().startswith(("https://", "http://")):
+        check_address(source)
         if len(jobs) > 1:
             named = listed([job.source.name for job in jobs])
             raise UsageError(f"one address cannot hold the files of {named}. Name one corpus.")

@@ -38,7 +38,8 @@ class Lines:
 
     Only a line feed ends a line. Other characters that Unicode calls line breaks stay inside their field.
     Memory is bounded by MAX_LINE, whatever the file holds. UTF-16 with a byte-order mark is read too, as
-    spreadsheets write it; `utf16` says so once lines were looked at.
+    spreadsheets write it; `utf16` says so once lines were looked at, and
+    `bom` that they begin with the mark of UTF-8.
     """
 
     def __init__(self, stream: BinaryIO, name: str, fail: Fail) -> None:
@@ -48,7 +49,7 @@ class Lines:
         self._fail = fail
         self._offset = 0
         self._ahead: deque[bytes | FormatError] = deque()
-        self._begun = self.utf16 = False
+        self._begun = self.utf16 = self.bom = False
 
     def ahead(self) -> list[str]:
         """The first lines, before any is given. They are given later all the same, with their problems."""
@@ -93,7 +94,7 @@ class Lines:
         try:
             line = self._stream.readline(MAX_LINE + 1)
             if not self._begun:
-                self._begun = True
+                self._begun, self.bom = True, line.startswith(_BOM)
                 self.utf16 = line.startswith(_UTF_16) and line[2:4] != b"\0\0"
                 if self.utf16:
                     self._stream = cast(BinaryIO, _Recoded(line, self._stream))

@@ -18,6 +18,7 @@ from likewise.data.catalogue import Corpus, Split
 from likewise.data.columns import find_text_columns, missing_column
 from likewise.data.compression import split_endings
 from likewise.data.corpora import corpus_table, paraphrase_table, verify, wrong_rows
+from likewise.data.dialects import filled_rows
 from likewise.data.findings import CheckReport
 from likewise.data.keys import any_among, pair_key
 from likewise.data.links import LinkedPair, read_links
@@ -249,7 +250,7 @@ def _require_choice(corpus: Corpus, only: _Only) -> None:
 
 
 def _table_pairs(table: Table, texts: Sequence[str], only: _Only) -> Iterator[LinkedPair]:
-    for row in table:
+    for row in filled_rows(table):
         if isinstance(row.fields.get("links"), list):
             remedy = (
                 "put links on the first line of the .jsonl file too ([] if it has none), so "

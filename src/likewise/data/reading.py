@@ -16,6 +16,7 @@ from likewise.data.columns import (
     require_single,
 )
 from likewise.data.corpora import corpus_table
+from likewise.data.dialects import filled_rows
 from likewise.data.ratings import find_relations
 from likewise.data.rows import Fail, Row, Table, refuse
 from likewise.data.tables import open_table
@@ -238,7 +239,7 @@ def no_rows(table: Table) -> Problem:
 
 def _records(table: Table, texts: Sequence[str], places: Places, max_chars: int) -> Iterator[Record]:
     empty = True
-    for row in table:
+    for row in filled_rows(table):
         empty = False
         yield to_record(row, texts, places, max_chars=max_chars)
     if empty:

@@ -61,7 +61,8 @@ class Table:
     `scan(fail)` reads the rows and passes each problem that it can skip (a ragged row, a malformed line) to
     `fail`. Plain iteration stops at the first problem. `once` marks a source that cannot be read twice.
     `size` is the number of rows if it is known without reading them. `delimiter` is the character between the
-    fields of a delimited file, and empty for every other source.
+    fields of a delimited file, and empty for every other source. `bom` says whether a text file begins with a
+    byte-order mark of UTF-8.
     """
 
     name: str
@@ -70,11 +71,19 @@ class Table:
     once: bool = False
     size: int | None = None
     delimiter: str = ""
+    bom: bool = False
 
     @property
     def csv_delimiter(self) -> str:
         """The delimiter of a CSV file that is made from this table: its own, but no tab."""
         return self.delimiter if self.delimiter not in ("", "\t") else ","
+
+    @property
+    def csv_bom(self) -> bool:
+        """Whether a CSV file that is made from this table gets a byte-order mark: spreadsheets that separate
+        fields by semicolons write one, and without it they read no UTF-8.
+        """
+        return self.bom and self.csv_delimiter != ","
 
     def __iter__(self) -> Iterator[Row]:
         return self.scan(refuse)

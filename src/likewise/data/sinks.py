@@ -8,6 +8,7 @@ dates their ISO form.
 from __future__ import annotations
 
 import base64
+import codecs
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -49,10 +50,18 @@ class CsvSink:
     """
 
     def __init__(
-        self, stream: BinaryIO, columns: tuple[str, ...], *, safe: bool = False, delimiter: str = ","
+        self,
+        stream: BinaryIO,
+        columns: tuple[str, ...],
+        *,
+        safe: bool = False,
+        delimiter: str = ",",
+        bom: bool = False,
     ) -> None:
         self._stream, self._columns, self._safe, self._delimiter = stream, columns, safe, delimiter
         self._known = frozenset(columns)
+        if bom:
+            stream.write(codecs.BOM_UTF8)
         self._put(columns)
 
     def write(self, row: Mapping[str, object]) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from likewise.data.columns import find_any_texts
 from likewise.data.compression import split_endings
+from likewise.data.dialects import filled_rows
 from likewise.data.keys import text_key
 from likewise.data.reading import no_rows
 from likewise.data.rows import Row
@@ -171,7 +172,7 @@ def split_file(
     _refuse_others(folder, names)
     table = open_table(path)
     columns = find_any_texts(table.columns, text_a, text_b, source=path.name)
-    records = [_texts_of(row, columns) for row in table]
+    records = [_texts_of(row, columns) for row in filled_rows(table)]
     if not records:
         raise DataError([no_rows(table)])
     part, apart = _assign(records, {"test": test, "dev": dev}, seed)
@@ -180,12 +181,16 @@ def split_file(
         writers = {
             name: stack.enter_context(
                 TableWriter(
-                    place / f"{name}{ending}", table.columns, safe=safe, delimiter=table.csv_delimiter
+                    place / f"{name}{ending}",
+                    table.columns,
+                    safe=safe,
+                    delimiter=table.csv_delimiter,
+                    bom=table.csv_bom,
                 )
             )
             for name in counts
         }
-        for number, row in enumerate(open_table(path)):
+        for number, row in enumerate(filled_rows(open_table(path))):
             writers[part[number]].write_row(row.fields)
             counts[part[number]] += 1
     return {

@@ -147,7 +147,7 @@ def _file_table(path: Path, name: str, parse: Parser, fail: Fail) -> Table:
     if delimiter is not None and parse not in _DELIMITED:
         raise UsageError(f"{path} has no delimiter. Leave {spelt('delimiter')} out.")
     first = [_Begun(path, name, parse, delimiter, fail)]
-    columns, mark = first[0].columns, first[0].delimiter
+    columns, mark, bom = first[0].columns, first[0].delimiter, first[0].bom
     for line in first[0].notes:
         tell_once(line, line, os.path.realpath(path), _stamp_of(path))
 
@@ -161,7 +161,7 @@ def _file_table(path: Path, name: str, parse: Parser, fail: Fail) -> Table:
         finally:
             begun.close()
 
-    return Table(name, columns, scan, delimiter=mark)
+    return Table(name, columns, scan, delimiter=mark, bom=bom)
 
 
 class _Begun:
@@ -172,9 +172,8 @@ class _Begun:
         self._relay = _Relay(fail)
         self._stream = open_seekable(path) if _seeks(parse) else open_bytes(path)
         try:
-            self.columns, self.rows, self.delimiter, self.notes = parse(
-                self._stream, name, self._relay, delimiter
-            )
+            parsed = parse(self._stream, name, self._relay, delimiter)
+            self.columns, self.rows, self.delimiter, self.notes, self.bom = parsed
         except BaseException:
             self._stream.close()
             raise
@@ -230,7 +229,7 @@ def _stdin_table(name: str, fail: Fail) -> Table:
     delimiter = named_delimiter("-")
     parse = parse_jsonl if start[:1] == b"{" else parse_tsv if b"\t" in start else parse_csv
     handler: list[Fail] = [fail]
-    columns, rows, mark, notes = parse(
+    columns, rows, mark, notes, _ = parse(
         cast(BinaryIO, stream), name, lambda problem: handler[0](problem), delimiter
     )
     for line in notes:
@@ -243,7 +242,7 @@ def _stdin_table(name: str, fail: Fail) -> Table:
         yield from rows
         handler.clear()
 
-    return Table(name, columns, scan, once=True, delimiter=mark)
+    return Table(name, columns, scan, once=True, delimiter=mark, bom=stream.bom)
 
 
 def _standard_input(name: str) -> BinaryIO:
@@ -271,7 +270,7 @@ class _Sniffed:
             raise FormatError(
                 [Problem(name, found, "pipe a file into it (< FILE), or name the file")]
             ) from None
-        self._stream = stream
+        self._stream, self.bom = stream, self.first.startswith(b"\xef\xbb\xbf")
 
     def readline(self, size: int) -> bytes:
         line, self.first = self.first, b""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from likewise.data.dialects import ClashingNumber, CommaNumber, tell_once
+from likewise.data.dialects import ClashingNumber, CommaNumber, PointNumber, tell_once
 from likewise.data.rows import Row, Unquoted
 from likewise.errors import DataError, Problem
 from likewise.records import Record, Relation, Value
@@ -85,11 +85,11 @@ def to_value(relation: Relation, cell: object, source: str) -> Value | None:
     if relation.kind == "classes":
         return relation.check(cell, source)
     number = to_number(cell)
-    if isinstance(cell, CommaNumber):
-        _tell_comma(relation, cell, source)
+    if isinstance(cell, CommaNumber | PointNumber):
+        _tell_mark(relation, cell, number, source)
     if isinstance(cell, ClashingNumber):
         found = f"{relation.name} is {quoted(cell)}, but the column has commas and points in its numbers, "
-        found += "and one of them may separate thousands"
+        found += f"and one of them may separate thousands: {cell.readings}"
         raise DataError([Problem(source, found, "write all numbers of the column in the same way")])
     if relation.kind == "ordered":
         return relation.check(cell if number is None else number, source)
@@ -99,12 +99,14 @@ def to_value(relation: Relation, cell: object, source: str) -> Value | None:
     return relation.check(number, source)
 
 
-def _tell_comma(relation: Relation, cell: CommaNumber, source: str) -> None:
-    name = source.rpartition(":")[0]
-    line = f"{name}: the comma in {relation.name} is read as a decimal comma ({cell} is {cell.number:g})"
-    if cell.is_unsure:
+def _tell_mark(
+    relation: Relation, cell: CommaNumber | PointNumber, number: float | None, source: str
+) -> None:
+    name, mark = source.rpartition(":")[0], "comma" if isinstance(cell, CommaNumber) else "point"
+    line = f"{name}: the {mark} in {relation.name} is read as a decimal {mark} ({cell} is {number:g})"
+    if isinstance(cell, PointNumber) or cell.is_unsure:
         line += ". If it separates thousands, write the numbers without it"
-    tell_once(line, name, relation.name)
+    tell_once(line, name, relation.name, mark)
 
 
 def find_fault(cell: object, *, column: str, source: str, max_chars: int) -> Fault | None:

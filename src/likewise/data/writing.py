@@ -27,8 +27,8 @@ class TableWriter:
     which has no quoting, no tab or line break either; each becomes a blank. With `safe`, a text in a CSV or
     TSV file that a spreadsheet would run as a formula (=, +, -, @) gets a single quote in front; numbers stay
     as they are. Without `replace`, a file that appears under the name in the meantime is kept. `delimiter`
-    stands between the fields of a CSV file. `before_naming` is called with the complete file just before it
-    takes its name.
+    stands between the fields of a CSV file, which begins with a byte-order mark with `bom`. `before_naming`
+    is called with the complete file just before it takes its name.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class TableWriter:
         safe: bool = False,
         replace: bool = True,
         delimiter: str = ",",
+        bom: bool = False,
         before_naming: Callable[[Path], None] | None = None,
     ) -> None:
         self._path, self._replace = Path(path), replace
@@ -51,7 +52,7 @@ class TableWriter:
         make: Callable[..., Sink] = SINKS[ending]
         self._make = partial(make, safe=True) if safe and make in SPREADSHEETS else make
         if make is CsvSink:
-            self._make = partial(self._make, delimiter=delimiter)
+            self._make = partial(self._make, delimiter=delimiter, bom=bom)
         self._before_naming = before_naming
         self._columns = None if columns is None else tuple(columns)
         self._sink: Sink | None = None

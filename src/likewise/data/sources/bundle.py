@@ -6,10 +6,13 @@ it, such as `trees/train.txt`, whatever folder the archive puts around it.
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -29,6 +32,8 @@ MOST_MEMBERS = 250_000
 LARGEST_MEMBER = 16 * 2**30
 _MOST_GROWTH = 200
 _SMALL = 64 * 2**20
+# Bytes of one header of a tar, with a long name or properties, and of all of them. They are held in memory.
+_HEADER_BYTES, _ALL_HEADER_BYTES = 2**20, 2**27
 _ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.bz2", ".tbz2", ".txz")
 _BAD_ARCHIVE = (zipfile.BadZipFile, tarfile.TarError, *STREAM_ERRORS, NotImplementedError, RuntimeError)
 
@@ -168,17 +173,22 @@ class Bundle:
             yield Member(info.filename, path.name, partial(_unzipped, archive, info))
 
     def _tarred(self, path: Path) -> Iterator[Member]:
-        archive = self._stack.enter_context(tarfile.open(path, "r:*"))
+        stream = self._stack.enter_context(_decompressed(path))
+        headers = _Headers(stream, path.name)
+        archive = self._stack.enter_context(tarfile.open(fileobj=cast(BinaryIO, headers), mode="r:"))
         total, most = 0, max(_MOST_GROWTH * path.stat().st_size, _SMALL)
-        for info in archive:
+        for number, info in enumerate(archive, 1):
             total += info.size
+            if number > MOST_MEMBERS:
+                raise FormatError([_too_many(path.name)])
+            if total > most:
+                raise FormatError([_too_large(info.name, path.name, total)])
             # Links and devices are no members: they could lead anywhere.
             if not info.isreg():
                 continue
             self._check(info.name, path.name, info.size, info.size)
-            if total > most:
-                raise FormatError([_too_large(info.name, path.name, total)])
             yield Member(info.name, path.name, partial(_extracted, archive, info))
+        headers.ended = True
 
     def _check(self, name: str, place: str, size: int, packed: int) -> None:
         plain = name.replace("\\", "/")
@@ -195,6 +205,45 @@ class Bundle:
         self._members.setdefault(member.name, member)
         if len(self._members) > MOST_MEMBERS:
             raise FormatError([_too_many(member.place)])
+
+
+class _Headers:
+    """A tar whose headers are read: tarfile would hold one of any size in memory.
+
+    Once `ended` is set, the members are read, which are bounded elsewhere.
+    """
+
+    def __init__(self, stream: BinaryIO, place: str) -> None:
+        self.ended = False
+        self._stream, self._place, self._read = stream, place, 0
+        self.seek, self.tell, self.close = stream.seek, stream.tell, stream.close
+
+    def read(self, size: int) -> bytes:
+        """Read at most so many bytes, unless no header has so many."""
+        if not self.ended:
+            self._read += size
+            if not 0 <= size <= _HEADER_BYTES or self._read > _ALL_HEADER_BYTES:
+                found = f"it has headers of {max(size, self._read) // 2**20:,} MiB or more, "
+                remedy = "do not use this file; get it from its publisher"
+                raise FormatError([Problem(self._place, f"{found}which no published corpus has", remedy)])
+        return self._stream.read(size)
+
+
+def _decompressed(path: Path) -> BinaryIO:
+    """The bytes of a tar, decompressed as its first bytes say, which its name need not."""
+    with path.open("rb") as file:
+        first = file.read(6)
+    for magic, start in _DECOMPRESSORS.items():
+        if first.startswith(magic):
+            return start(path)
+    return path.open("rb")
+
+
+_DECOMPRESSORS: Mapping[bytes, Callable[[Path], BinaryIO]] = {
+    b"\x1f\x8b": lambda path: cast(BinaryIO, gzip.GzipFile(path)),
+    b"BZh": lambda path: cast(BinaryIO, bz2.BZ2File(path)),
+    b"\xfd7zXZ\0": lambda path: cast(BinaryIO, lzma.LZMAFile(path)),
+}
 
 
 class _Bounded(io.RawIOBase):

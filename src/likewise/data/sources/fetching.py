@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from likewise.data.sources.listing import Download
 from likewise.errors import DataError, Problem, UsageError
 from likewise.spelling import spelt_call
-from likewise.wording import counted
+from likewise.wording import clipped, counted
 
 # Told the bytes so far, and all of them if the server says how many there are.
 Gauge = Callable[[int, int | None], None]
@@ -26,6 +26,8 @@ Tell = Callable[[str], None]
 
 _CHUNK = 256 * 1024
 _MIB = 2**20
+# Of what a server says: characters of its words and addresses that are shown, and digits of a size.
+_SHOWN, _SHOWN_URL, _MOST_DIGITS = 200, 1000, 18
 # What may pass by itself: too many requests, and errors of servers and of gateways before them.
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 
@@ -79,12 +81,15 @@ def fetch_file(
 
 def check_address(url: str) -> None:
     """Refuse an address that is neither https nor on this machine."""
-    parts = urlsplit(url)
-    if parts.scheme == "https" and parts.hostname:
+    try:
+        parts = urlsplit(url)
+        scheme, host, _ = parts.scheme, parts.hostname, parts.port
+    except ValueError:  # brackets that are no address, or a port that is no number
+        scheme, host = "", None
+    if host and (scheme == "https" or (scheme == "http" and _is_here(host))):
         return
-    if parts.scheme == "http" and parts.hostname and _is_here(parts.hostname):
-        return
-    raise UsageError(f"{url} is not an https address. Name one that begins with https://, or a file.")
+    shown = clipped(url, most=_SHOWN_URL)
+    raise UsageError(f"{shown} is not an https address. Name one that begins with https://, or a file.")
 
 
 @dataclass(slots=True)
@@ -110,7 +115,7 @@ def _continue(opener: Any, download: Download, state: _State, timeout: float, pr
             _receive(answer, download, state, progress)
     except urllib.error.HTTPError as error:
         error.close()
-        said = f"the server answers {error.code} {error.reason}"
+        said = f"the server answers {error.code} {clipped(str(error.reason), most=_SHOWN)}"
         if error.code in _PASSING:
             raise _BrokenError(said) from error
         if error.code == 416:  # the file has changed, or was whole already: from the beginning
@@ -123,7 +128,11 @@ def _continue(opener: Any, download: Download, state: _State, timeout: float, pr
             raise
         if "CERTIFICATE_VERIFY_FAILED" in str(reason):
             raise _failed(download.url, "the certificate of the server is not valid") from error
-        raise _BrokenError(f"the connection failed ({reason or type(error).__name__})") from error
+        said = clipped(str(reason or type(error).__name__), most=_SHOWN)
+        raise _BrokenError(f"the connection failed ({said})") from error
+    except ValueError as error:  # an address or a number that the server made up
+        said = f"the server's answer cannot be read ({clipped(str(error), most=_SHOWN)})"
+        raise _failed(download.url, said) from error
 
 
 def _receive(answer: Any, download: Download, state: _State, progress: Gauge | None) -> None:
@@ -131,7 +140,7 @@ def _receive(answer: Any, download: Download, state: _State, progress: Gauge | N
     resumed = answer.status == 206 and _starts_at(answer.headers.get("Content-Range", "")) == state.have
     have = state.have if resumed else 0
     length = answer.headers.get("Content-Length", "")
-    total = have + int(length) if length.isdecimal() else None
+    total = None if (rest := _whole(length)) is None else have + rest
     most = download.most * _MIB
     if total is not None and total > most:
         said = f"the file has {-(-total // _MIB):,} MiB, but at most {download.most:,} are expected"
@@ -182,7 +191,15 @@ def _opener() -> Any:
 def _starts_at(content_range: str) -> int:
     """The first byte of an answer to a Range, or -1: "bytes 200-999/1000" begins at 200."""
     first = content_range.removeprefix("bytes ").partition("-")[0]
-    return int(first) if first.isdecimal() else -1
+    start = _whole(first)
+    return -1 if start is None else start
+
+
+def _whole(text: str) -> int | None:
+    """The number of bytes that a server states, or None if it states none. One that no file has is cut."""
+    if not (text.isascii() and text.isdecimal()):
+        return None
+    return int(text) if len(text) <= _MOST_DIGITS else 10**_MOST_DIGITS
 
 
 def _is_here(host: str) -> bool:
