@@ -120,7 +120,11 @@ def find_any_texts(
         except DataError:
             found = f"no column has a known name for texts. The columns are {listed(columns)}"
             one, two = spelt("text_a", "NAME"), spelt_together(text_a="NAME", text_b="NAME")
-            remedy = f"name the text columns: {one} for single texts, {two} for pairs"
+            labelled = spelt_together(text="NAME", label="NAME")
+            remedy = (
+                f"name the text columns: {one} for single texts, {two} for pairs; to train on labelled "
+                f"texts, name both columns: {labelled}"
+            )
             raise DataError([Problem(source, found, remedy)]) from None
 
 

@@ -356,9 +356,10 @@ def head_of(name: str, kind: str) -> dict[str, Any]:
 
 
 def _only_one_text(table: OwnTable) -> Problem:
+    labelled = spelt_call("train", table.name, text=table.texts[0], label="COLUMN")
     remedy = (
-        f"name both columns with {spelt_together(text_a='NAME', text_b='NAME')}, or learn from single "
-        "texts with "
+        f"name both columns with {spelt_together(text_a='NAME', text_b='NAME')}. To learn labels of single "
+        f"texts, run {labelled}; to learn ratings of single texts, "
         f"{spelt_call('train', 'finetune', data=table.name)}"
     )
     found = f"has one column of texts, {table.texts[0]!r}, but pairs need two"
