@@ -57,7 +57,7 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]],
 
 
 def read_rows(path: Path, mark: str = ",") -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf8") as file:
+    with path.open(newline="", encoding="utf-8-sig") as file:  # the mark of the input is written back
         return list(csv.DictReader(file, delimiter=mark))
 
 
