@@ -434,6 +434,7 @@ def labelled(tmp_path, tiny_encoder, monkeypatch):
 
 # Two seeds of a tiny task may reach the same accuracy; scipy then warns of Welch's test beside it.
 @pytest.mark.filterwarnings("ignore:Precision loss")
+@pytest.mark.slow
 def test_label_tasks_are_trained_in_every_set_and_reported_on_the_command_line(labelled, here):
     arguments = ("--summary", "out", "--report", "out", "--device", "cpu")
     code, said = here("experiment", "affinity.toml", "--output", "cells", *arguments)

@@ -115,6 +115,7 @@ def test_a_label_that_only_the_test_has_is_counted_and_named(tmp_path, tiny_enco
     assert "2" in said
 
 
+@pytest.mark.slow
 def test_the_example_goes_from_an_annotation_file_to_advice(tmp_path, tiny_encoder, tiny_pairs):
     example = Path(__file__).resolve().parents[1] / "examples" / "several_ratings.py"
     arguments = [tiny_pairs, "--relation", "similarity:0..5", "--relation", "entailment:classes"]
