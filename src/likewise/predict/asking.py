@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("likewise")
 Labels = Sequence[str] | Mapping[str, str | Sequence[str]]
-# What a model folder says about how its model came about; the rest is written anew.
 
 
 class Answerer(Answering):
@@ -230,15 +229,11 @@ class Answerer(Answering):
 
     def label_scores(self, task: Relation, texts: Sequence[str]) -> Numbers:
         """The scores N×C of texts for the labels of a task, which calibration turns into probabilities."""
-        raise UsageError(
-            "only models with label texts can be calibrated. Train one with "
-            f"{spelt_call('train', 'FILE', text='COLUMN', label='COLUMN')}."
-        )
+        raise _not_calibrated()
 
     def calibrate(self, task: Relation, texts: Sequence[str], labels: Sequence[str]) -> float:
         """Fit the probabilities of a task to labelled texts that were not trained on; the temperature."""
-        self.label_scores(task, texts)
-        return 1.0
+        raise _not_calibrated()
 
     def keep_templates(self, templates: Sequence[str]) -> None:
         """Put label texts into other templates from now on; only models that read labels can."""
@@ -339,6 +334,11 @@ class Answerer(Answering):
 def _tell_bad(bad: BadRows, asked: int) -> None:
     for line in bad.told(asked + (bad.count if bad.policy == SKIP else 0)):
         _log.warning("%s", line)
+
+
+def _not_calibrated() -> UsageError:
+    train = spelt_call("train", "FILE", text="COLUMN", label="COLUMN")
+    return UsageError(f"only models with label texts can be calibrated. Train one with {train}.")
 
 
 def _index_of_kept(given: Any, places: Sequence[int], bad: BadRows) -> Any:

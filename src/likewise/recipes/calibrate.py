@@ -16,6 +16,7 @@ from likewise.data.own import OwnTable, open_own_table
 from likewise.errors import DataError, LikewiseError, Problem, UsageError
 from likewise.kinds.context import RunContext
 from likewise.methods.label_embedding import Calibration, fit_calibration
+from likewise.outputs import check_model_folder
 from likewise.predict import Answerer
 from likewise.predict.families import family_of_model
 from likewise.recipes.prepared import read_stages
@@ -70,6 +71,7 @@ def calibrate_model(
 
     `use` draws so many of the texts. The model's folder stays as it is.
     """
+    check_model_folder(Path(output), overwrite=overwrite)
     target = Target.of(Path(output), overwrite)
     name = _task_name(answerer, task, column)
     table = open_own_table(

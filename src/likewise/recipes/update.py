@@ -114,7 +114,7 @@ def update_model(
     score = None if addition.new_labels is None else _score_of_old_texts(old, recipe, context)
     before = {} if score is None else score(answerer.model)
     extend(answerer, relation, context)
-    found = Continued(before, {} if score is None else score(answerer.model), {})
+    found = Continued(before, score(answerer.model) if score is not None and mode == "zero" else {}, {})
     if mode == "zero" and addition.source is not None:
         # Not learnt from now, but by later updates: rows that cannot be read are better known at once.
         read_stages(jobs_of(_whole(_alone(recipe, relation)), context))
