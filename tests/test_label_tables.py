@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import shutil
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from scipy.special import log_softmax, softmax
 
 import likewise
 from likewise.answering import NONE_OF_THESE
-from likewise.errors import DataError, RecipeError, UsageError
+from likewise.errors import DataError, ModelError, RecipeError, UsageError
 from likewise.methods.label_embedding import (
     LabelModel,
     contrast_loss,
@@ -382,3 +383,25 @@ def test_commands_train_classify_calibrate_and_add_a_label(here, tmp_path, tiny_
     assert code == 0, said
     header = (tmp_path / "out.csv").read_text().splitlines()[0]
     assert header == "ticket,intent,predicted_intent,p(MusicRoom),p(house_work),p(outdoor),p(gift card)"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "found"),
+    [
+        ("templates", ["no place"], "exactly once"),
+        ("templates", "{}", "not allowed"),
+        ("calibrations", {"intent": {"temperature": 0, "offsets": [0, 0, 0]}}, "not allowed"),
+        ("calibrations", {"intent": {"temperature": 1, "offsets": [0]}}, "does not fit"),
+        ("calibrations", {"other": {"temperature": 1, "offsets": [0, 0, 0]}}, "does not fit"),
+        ("calibrations", {"intent": {"temperature": 1}}, "does not fit"),
+    ],
+)
+def test_templates_and_calibrations_of_a_folder_are_checked(intents, tmp_path, key, value, found):
+    _, folder = intents
+    shutil.copytree(folder / "model", tmp_path / "model")
+    path = tmp_path / "model/likewise/model.json"
+    document = json.loads(path.read_text())
+    document["labels"][key] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(ModelError, match=found):
+        likewise.load(tmp_path / "model")

@@ -257,6 +257,8 @@ class Classifier(Answerer):
 def _read_options(options: Mapping[str, Any], tasks: Sequence[Relation], path: Path) -> dict[str, Any]:
     """The options of a saved model, with its calibrations as objects."""
     made = dict(options)
+    if fault := template_fault(made.get("templates", ())):
+        raise ModelError(f"{path}: {fault}. Correct it or remove the key.")
     counts = {task.name: len(task.labels) for task in tasks}
     calibrations = {}
     for name, table in made.pop("calibrations", {}).items():
