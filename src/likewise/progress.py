@@ -52,7 +52,11 @@ err = PrintableConsole(stderr=True, highlight=False, soft_wrap=True, emoji=False
 # What is done once before the first step, and in which unit, by kind of event.
 # Where no bar can be shown, as in a log file, a line is printed every so many seconds.
 LINE_SECONDS = 30.0
-_BEFORE = {"encode": ("encoding", "texts"), "align": ("aligning", "pairs")}
+_BEFORE = {
+    "encode": ("encoding", "texts"),
+    "align": ("aligning", "pairs"),
+    "neighbours": ("finding neighbours", "texts"),
+}
 
 
 def note(line: str) -> None:

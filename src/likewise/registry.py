@@ -47,6 +47,7 @@ KINDS: dict[str, Kind] = {
     "labels": Kind("likewise.schema.labels:LabelsStage", "likewise.kinds.labels:LabelsRunner"),
     "joint": Kind("likewise.schema.joint:JointStage", "likewise.kinds.joint:JointRunner"),
     "inject": Kind("likewise.schema.inject:InjectStage", "likewise.kinds.inject:InjectRunner"),
+    "distil": Kind("likewise.schema.distil:DistilStage", "likewise.kinds.distil:DistilRunner"),
     "parallel": Kind("likewise.schema.frozen:ParallelStage", "likewise.kinds.frozen:ParallelRunner"),
     "refine": Kind("likewise.schema.frozen:RefineStage", "likewise.kinds.frozen:RefineRunner"),
 }

@@ -29,6 +29,7 @@ KEPT = {
     "identities": "hashes of encoder weights",
     "prepared": "rows that recipes read",
     "alignments": "phrase links of paraphrases",
+    "neighbours": "nearest neighbours of texts by their teachers",
 }
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,11 +21,14 @@ from likewise.errors import EvaluationError
 from likewise.evaluation.differences import difference_and_error
 from likewise.evaluation.metrics import get_metric
 from likewise.kinds.base import DevSet
-from likewise.kinds.devscore import Measured, comparable, measured_parts, number_of
-from likewise.methods.pairs import AnswerChoice
-from likewise.predict.pairs import Predictor
+from likewise.kinds.devscore import Measured, comparable, dev_scorer, measured_parts, number_of
+from likewise.methods.pairs import AnswerChoice, PairModel
+from likewise.predict.pairs import Predictor, cosine_model
 from likewise.records import Relation, Value
 from likewise.wording import WORST
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 # With fewer dev pairs a line says less about the scale than training did. A cosine has no scale of its own.
 _FEWEST_FOR_A_HEAD, _FEWEST = 20, 3
@@ -71,6 +74,45 @@ def let_dev_choose(
     predictor.model.answers |= choose_answers(
         lambda relation: predictor.said(rows, relation), sets, measured, only=only
     )
+
+
+def pair_scorer(
+    sets: Sequence[DevSet],
+    measured: Callable[[PairModel], Sequence[Measured]],
+    *,
+    precision: str,
+    only: str | None = None,
+    moves_encoder: bool = True,
+) -> Callable[[PairModel], dict[str, float]]:
+    """Each relation's metric on each dev set, by the source that is best there; the model then uses it.
+
+    Tokens of dev texts are kept between evaluation steps. Their vectors are kept too if the encoder stays as
+    it is.
+    """
+    kept: list[Predictor] = []
+
+    def answering(model: PairModel) -> Predictor:
+        if not kept:
+            kept.append(Predictor(model, precision=precision, cache=10**9, keep_tokens=True))
+        elif moves_encoder:
+            kept[0].forget()
+        let_dev_choose(kept[0], sets, measured(model), only=only)
+        return kept[0]
+
+    return dev_scorer(answering, sets, measured)
+
+
+def cosine_baseline(
+    encoder: SentenceTransformer,
+    relations: Sequence[Relation],
+    sets: Sequence[DevSet],
+    measured: Callable[[PairModel], Sequence[Measured]],
+    precision: str,
+) -> PairModel:
+    """The raw encoder, which answers every relation by its cosine, put on the scale with the dev rows."""
+    model = cosine_model(encoder, relations)
+    let_dev_choose(Predictor(model, precision=precision), sets, measured(model))
+    return model
 
 
 def _candidates(lines: Mapping[str, tuple[float, float]], only: str | None) -> list[AnswerChoice]:

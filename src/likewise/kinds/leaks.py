@@ -156,17 +156,30 @@ class SideFilter:
         notes.append(self._line(name, len(clean), len(apart), len(pairs), "pairs"))
         return pairs if self._allow else clean
 
-    def _near_keys(self, pairs: Iterable[tuple[str, str]]) -> Set[str]:
+    def texts(self, name: str, texts: Sequence[str], notes: list[str]) -> Sequence[str]:
+        """The texts without those that are in the evaluation sets."""
+        if not self._keys:
+            return texts
+        apart = [text for text in texts if text_key(text) not in self._keys]
+        near = self._near_keys((text,) for text in apart)
+        clean = [text for text in apart if text_key(text) not in near] if near else apart
+        notes.append(self._line(name, len(clean), len(apart), len(texts), "texts", "in"))
+        return texts if self._allow else clean
+
+    def _near_keys(self, pairs: Iterable[tuple[str, ...]]) -> Set[str]:
         """The keys of the sides that are near-duplicates of a text in the sets."""
         if self._copies is None:
             return frozenset()
         return {text_key(side) for pair in pairs for side in pair if self._copies.near(side)}
 
-    def _line(self, name: str, kept: int, apart: int, total: int, rows: str) -> str:
+    def _line(
+        self, name: str, kept: int, apart: int, total: int, rows: str, having: str = "with a side in"
+    ) -> str:
         sets = ", ".join(self._against)
-        others = f"with a side in {sets}"
+        others = f"{having} {sets}"
         if self._copies is not None:
-            sides = f"a side ({total - apart:,}) or a near-duplicate of one ({apart - kept:,})"
+            whole = "a side" if having.startswith("with") else "the text"
+            sides = f"{whole} ({total - apart:,}) or a near-duplicate of one ({apart - kept:,})"
             others = f"with {sides} in {sets}"
         if self._allow:
             return leak_note(name, found=total - kept, total=total, others=others, rows=rows)

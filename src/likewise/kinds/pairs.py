@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.encoders.features import TextFeatures
 from likewise.errors import Problem, RecipeError
 from likewise.heads import answering_by_share, label_shares
-from likewise.kinds.answers import let_dev_choose
+from likewise.kinds.answers import cosine_baseline, pair_scorer
 from likewise.kinds.base import (
     Carried,
     DevSet,
@@ -27,13 +27,13 @@ from likewise.kinds.base import (
 )
 from likewise.kinds.building import build_objectives
 from likewise.kinds.chunks import cut_notes
-from likewise.kinds.devscore import Measured, check_dev, dev_scorer, rates_another, warn_if_falling
+from likewise.kinds.devscore import Measured, check_dev, rates_another, warn_if_falling
 from likewise.kinds.leaks import LeakFilter
 from likewise.kinds.pair_steps import PairSteps, learnt_names, pair_batches, row_lengths
 from likewise.kinds.reading import RatedRows, RatedSpec, merged, pack_rated, read_stage, unpack_rated
 from likewise.methods.described import DESCRIBED
 from likewise.methods.pairs import PairModel
-from likewise.predict.pairs import Predictor, check_description_words, cosine_model
+from likewise.predict.pairs import check_description_words
 from likewise.records import Record, Relation
 from likewise.schema.pairs import PairsStage, settings_for_few
 from likewise.wording import counted
@@ -166,10 +166,13 @@ class PairsRunner(Runner[PairsStage]):
 
     def untrained(self, job: Job[PairsStage], data: StageData, former: Carried) -> nn.Module:
         """The raw encoder, which answers every relation by its cosine, put on the scale with the dev rows."""
-        model = cosine_model(former.encoder(), list(job.relations.values()))
-        measured = _measured(job.stage, model.relations, data.dev)
-        let_dev_choose(Predictor(model, precision=job.context.precision), data.dev, measured)
-        return model
+        return cosine_baseline(
+            former.encoder(),
+            list(job.relations.values()),
+            data.dev,
+            lambda model: _measured(job.stage, model.relations, data.dev),
+            job.context.precision,
+        )
 
     def settings_for(
         self, job: Job[PairsStage], rows: int, *, rehearsed: bool, fixed: Sequence[str]
@@ -181,23 +184,14 @@ class PairsRunner(Runner[PairsStage]):
         return stage
 
     def scorer(self, job: Job[PairsStage], sets: Sequence[DevSet]) -> Callable[[PairModel], dict[str, float]]:
-        """Each relation's metric on each dev set, by the source that is best there; the model then uses it.
-
-        Tokens of dev texts are kept between evaluation steps. Their vectors are kept too if heads are solved
-        over an unchanged encoder.
-        """
-        kept: list[Predictor] = []
-
-        def answering(model: PairModel) -> Predictor:
-            if not kept:
-                kept.append(Predictor(model, precision=job.context.precision, cache=10**9, keep_tokens=True))
-            elif job.stage.optimiser != _EXACT:
-                kept[0].forget()
-            measured = _measured(job.stage, model.relations, sets)
-            let_dev_choose(kept[0], sets, measured, only=job.stage.select_source)
-            return kept[0]
-
-        return dev_scorer(answering, sets, lambda model: _measured(job.stage, model.relations, sets))
+        """The metric of each relation on each dev set, by its best source, which the model then uses."""
+        return pair_scorer(
+            sets,
+            lambda model: _measured(job.stage, model.relations, sets),
+            precision=job.context.precision,
+            only=job.stage.select_source,
+            moves_encoder=job.stage.optimiser != _EXACT,
+        )
 
     def pack(self, data: StageData, numbers: Callable[[Sequence[str]], list[int]]) -> dict[str, Any] | None:
         """Rated rows and translations."""

@@ -81,11 +81,24 @@ def read_rated(job: Job[Any], wanted: RatedSpec, notes: list[str]) -> tuple[Rate
         [number for number, (_, part) in enumerate(train) for _ in part],
         tuple(wanted.parallel),
     )
-    names = _set_names([spec for spec, _ in dev])
-    sets = tuple(DevSet(name, part) for name, (_, part) in zip(names, dev, strict=True) if part)
+    sets = _dev_sets(dev)
     if not sets and records and wanted.share:
         rows, sets = _split(job, wanted, rows, notes)
     return rows, sets
+
+
+def read_dev(
+    job: Job[Any], specs: Sequence[DataSpec], leaks: LeakFilter, notes: list[str]
+) -> tuple[DevSet, ...]:
+    """Rated dev rows for a stage that has no rated training rows."""
+    wanted = RatedSpec((), specs, leaks, 0.0)
+    dev = leaks.filter([], [(spec, _rows(job, wanted, spec, notes)) for spec in specs], notes)[1]
+    return _dev_sets(dev)
+
+
+def _dev_sets(dev: Entries) -> tuple[DevSet, ...]:
+    names = _set_names([spec for spec, _ in dev])
+    return tuple(DevSet(name, part) for name, (_, part) in zip(names, dev, strict=True) if part)
 
 
 def _trained_dev(train: Entries, dev: Entries) -> Iterator[str]:

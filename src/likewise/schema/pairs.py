@@ -119,7 +119,8 @@ class PairsStage(TrainedStage):
     takes: ClassVar[frozenset[str]] = frozenset({"pairs", "frozen"})
     gives: ClassVar[str] = "pairs"
     place: ClassVar[str] = (
-        "must come first or follow a stage of kind pairs, parallel or refine; put it into a recipe of its own"
+        "must come first or follow a stage of kind pairs, distil, parallel or refine; put it into a recipe "
+        "of its own"
     )
     row_keys: ClassVar[frozenset[str]] = TrainedStage.row_keys | {"objective"}
     # Its runner refuses a function with a message that names the kinds to use instead.
