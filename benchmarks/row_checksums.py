@@ -25,6 +25,7 @@ SAMPLES = {
     "mnli_mismatched": ("mnli/mismatched_sample_1k.tsv", ""),
     "qqp_train": ("qqp/train_sample.tsv", "id"),
     "qqp_duplicates": ("qqp/duplicates_only.tsv", ""),
+    "cxc_val": ("cxc_sts/caps_val.tsv", ""),
     "paranmt": ("paranmt_sample/sample.tsv", ""),
     "reuters46_train": ("reuters21578/topics46_train.tsv", "newid"),
     "reuters46_test": ("reuters21578/topics46_test.tsv", "newid"),

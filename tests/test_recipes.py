@@ -5,6 +5,8 @@ Mistakes are reported all at once with their path.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import likewise
@@ -19,6 +21,7 @@ from likewise.recipes.reading import read_recipe, recipe_from
 from likewise.recipes.run import dry_run, run_recipe
 from likewise.records import Record, Relation
 from likewise.schema.parts import DataSpec
+from likewise.schema.recipe import parse_recipe
 from likewise.schema.shipped import shipped_document, shipped_recipes
 
 REGRESSION = ["regression-nli", "regression-nli-then-sts", "regression-sts", "similarity"]
@@ -305,6 +308,62 @@ def test_split_off_dev_shares_no_text(tiny_encoder, tmp_path):
     assert not sides[0] & sides[1]
     with pytest.raises(DataError, match="too few"):
         split_rows(records[:5], 0.2, seed=1)
+
+
+CHAIN = "a,b,s\n" + "".join(f"the cat {n} runs,the cat {n + 1} runs,{n % 6}\n" for n in range(60))
+
+
+def chained(tiny_encoder, folder, **keys):
+    """A checked recipe on rows of which each shares a text with the next."""
+    (folder / "chain.csv").write_text(CHAIN, encoding="utf-8")
+    stage = {
+        "kind": "pairs",
+        "data": [{"source": str(folder / "chain.csv"), "text_a": "a", "text_b": "b"}],
+        "objective": [{"relation": "s", "head": "scalar", "loss": "mse", "pairing": ["prod", "absdiff"]}],
+        "max_steps": 1,
+        "dev_share": 0.2,
+        **keys,
+    }
+    document = {
+        "name": "chain",
+        "encoder": {"name": str(tiny_encoder)},
+        "relation": {"s": {"lo": 0, "hi": 5}},
+        "stage": [stage],
+    }
+    return parse_recipe(document, "chain")
+
+
+def test_dev_by_text_shares_no_text_with_the_training_rows(tiny_encoder, tmp_path):
+    def plan(**keys):
+        recipe = chained(tiny_encoder, tmp_path, **keys)
+        return "\n".join(dry_run(recipe, context=RunContext(device="cpu")))
+
+    by_row = plan()
+    assert 'so it may share texts with the training rows; dev_by = "text" prevents that' in by_row
+    by_text = plan(dev_by="text")
+    assert "may share texts" not in by_text
+    told = re.search(r"left out (\d+) rows that have one text in common with the dev set", by_text)
+    assert told is not None
+    assert 0 < int(told[1]) <= 12
+
+
+def test_dev_by_leaves_the_hashes_of_old_recipes_alone(tiny_encoder, tmp_path):
+    plain, said, other = (
+        chained(tiny_encoder, tmp_path, **keys).stage[0].model_dump(mode="json")
+        for keys in ({}, {"dev_by": "row"}, {"dev_by": "text"})
+    )
+    assert "dev_by" not in plain
+    assert plain == said
+    assert other == {**plain, "dev_by": "text"}
+
+
+def test_dev_by_fits_no_dev_set_that_is_named(tiny_encoder, tmp_path):
+    for keys in ({"dev": [{"source": "x.csv"}]}, {"fold": [1, 3]}):
+        found = rf"dev_by: says how a dev set is split off, but `{next(iter(keys))}` already says what"
+        with pytest.raises(RecipeError, match=found):
+            chained(tiny_encoder, tmp_path, dev_by="text", **keys)
+    stage = chained(tiny_encoder, tmp_path, dev_by="text").stage[0]
+    assert stage.with_fold((1, 3)).dev_by == "row"
 
 
 def test_cosine_of_a_ranking_loss_is_settled_on_the_relations_scale(tiny_encoder, tiny_pairs):

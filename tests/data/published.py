@@ -194,6 +194,63 @@ def paws(folder: Path) -> None:
     write(folder, {"paws_wiki_labeled_final.tar.gz": tarred(parts)})
 
 
+def cxc(folder: Path) -> None:
+    def row(first: int, second: int, score: str, how: str) -> str:
+        ids = ",".join(f"COCO_val2014:sentid:{number}" for number in (first, second))
+        return f"{ids},{score},{how}\n"
+
+    rows = "caption1,caption2,agg_score,sampling_method\n"
+    rows += row(12, 7, "4.5", "c2c_cocaption") + row(7, 40, "0.25", "c2c_isim")
+    texts = {
+        7: 'A boat, "floating" . ',
+        12: "A ship\non the water.",
+        40: "Rain falls.",
+        41: "Nobody rated it.",
+    }
+    sentences = [
+        {"tokens": text.split(), "raw": text, "imgid": number // 10, "sentid": number}
+        for number, text in texts.items()
+    ]
+    images = {"images": [{"filepath": "val2014", "split": "test", "sentences": sentences}], "dataset": "coco"}
+    write(folder, {"sts_test.csv": rows, "sts_val.csv": rows})
+    write(folder, {"caption_datasets.zip": zipped({"dataset_coco.json": json.dumps(images)})})
+
+
+def semrel(folder: Path) -> None:
+    rows = 'PairID,Text,Score\nENG-0,"A boat floats.\nA ship, ""afloat"".",0.94\nENG-1,"Rain.\nSnow.",0.2\n'
+    write(folder, {"eng_train.csv": rows, "eng_dev_with_labels.csv": rows})
+
+
+def semrel_other(folder: Path) -> None:
+    def rows(code: str) -> str:
+        return f'PairID,Text,Score\nX-1,"""One {code}.""\n""Two {code}.""",0.5\n'
+
+    codes = ("amh", "arq", "ary", "esp", "hau", "kin", "mar", "tel")
+    for part in ("train", "dev_with_labels"):
+        write(folder, {f"{code}_{part}.csv": rows(code) for code in codes})
+
+
+def jsts(folder: Path) -> None:
+    pairs = [("船が浮かぶ。", "ボートが浮いている。", 4.2), ("雨が降る。", "猫が歌う。", 0.0)]
+    rows = "".join(
+        json.dumps({"sentence_pair_id": "0", "sentence1": a, "sentence2": b, "label": score}) + "\n"
+        for a, b, score in pairs
+    )
+    write(folder, {"train-v1.3.json": rows, "valid-v1.3.json": rows})
+
+
+def joci(folder: Path) -> None:
+    rows = "CONTEXT,HYPOTHESIS,LABEL,CONTEXT_FROM,HYPOTHESIS_FROM,SUBSET\n"
+    rows += '"A boat, afloat",The boat floats .,5,SNLI-train,AGCI-WK,AGCI\n'
+    rows += "Rain falls.,The cat sings .,0,ROCStories-1st,ROCStories-2nd,ROC\n"
+    write(folder, {"joci.csv.zip": zipped({"joci.csv": rows})})
+
+
+def parade(folder: Path) -> None:
+    rows = tsv("3|1|boat|what floats|a thing that floats", "0|0|boat|what floats|it has -sails  -a mast")
+    write(folder, {"PARADE_train.txt": rows, "PARADE_validation.txt": rows})
+
+
 def sst1(folder: Path) -> None:
     trees = "(3 (2 (2 The) (2 Boat)) (4 (3 -LRB-) (2 floats)))\n(0 (1 Awful) (2 .))\n"
     parts = {f"trees/{part}.txt": trees for part in ("train", "dev", "test")}
@@ -319,6 +376,8 @@ PUBLISHED: dict[str, Callable[[Path], None]] = {
     **{"mdsd": mdsd, "trec_qc": trec, "reuters46": reuters, "cola": cola, "stsb_multi_mt": stsb_multi},
     "tatoeba": partial(challenge, "test-v2020-07-28.tar", list(CHALLENGE)),
     "tatoeba_english": partial(challenge, "test-v2021-03-30.tar", ["eng-eng"]),
+    **{"cxc": cxc, "semrel": semrel, "semrel_other": semrel_other, "jsts": jsts, "joci": joci},
+    "parade": parade,
     **{"tatoeba_laser": laser, "asset": asset, "turkcorpus": turk, "paranmt": paranmt},
 }
 
@@ -371,6 +430,37 @@ MADE: dict[str, list[dict[str, object]]] = {
     ],
     "qqp/dev.tsv": [{"label": "1", "question1": "Why do boats float ?", "question2": "How do boats float ?"}],
     "paws_wiki/test.tsv": [{"label": "1", "sentence1": "A meets B ."}, {"label": "0"}],
+    "cxc_sts/caps_test.tsv": [
+        {
+            "sentence1": "A ship on the water.",
+            "sentence2": 'A boat, "floating" .',
+            "score": "4.5",
+            "sampling": "c2c_cocaption",
+        },
+        {"sentence1": 'A boat, "floating" .', "sentence2": "Rain falls.", "score": "0.25"},
+    ],
+    # The sample has the second row, as our copy may write it.
+    "cxc_sts/caps_val.tsv": [{"sentence2": "Rain falls.", "sampling": "c2c_isim"}],
+    "semrel2024_eng/dev.tsv": [
+        {"sentence1": "A boat floats.", "sentence2": 'A ship, "afloat".', "score": "0.94"},
+        {"sentence1": "Rain.", "sentence2": "Snow.", "score": "0.2"},
+    ],
+    "semrel2024_other/train.tsv": [
+        {"lang": code, "sentence1": f"One {code}.", "sentence2": f"Two {code}.", "score": "0.5"}
+        for code in ("amh", "arq", "ary", "esp", "hau", "kin", "mar", "tel")
+    ],
+    "jsts/valid.tsv": [
+        {"sentence1": "船が浮かぶ。", "sentence2": "ボートが浮いている。", "score": "4.2"},
+        {"sentence2": "猫が歌う。", "score": "0.0"},
+    ],
+    "joci/joci.tsv": [
+        {"context": "A boat, afloat", "hypothesis": "The boat floats .", "label": "5", "subset": "AGCI"},
+        {"label": "0", "subset": "ROC"},
+    ],
+    "parade/dev.tsv": [
+        {"entity": "boat", "definition1": "what floats", "label4": "3", "label2": "1"},
+        {"definition2": "it has -sails  -a mast", "label4": "0", "label2": "0"},
+    ],
     "sst1/dev.tsv": [{"label": "3", "sentence": "the boat -lrb- floats"}, {"label": "0"}],
     "sst2/dev.tsv": [{"label": "1", "sentence": "a fine boat"}, {"label": "0", "sentence": "a dull cat"}],
     "sst2/test.tsv": [{"label": "1", "sentence": "a lively rain ."}],

@@ -56,6 +56,7 @@ def tiny(tmp_path, alone):
 def test_catalogue_holds_what_others_build_on():
     wanted = {"stsb", "sick", "sick9840", "snli", "mnli", "snli_counterfactual", "human_activity_phrases"}
     wanted |= {"mrpc", "qqp", "paws_wiki", "rte", "sts12", "sts13", "sts14", "sts15", "sts16"}
+    wanted |= {"cxc", "semrel", "semrel_other", "jsts", "joci", "parade"}
     assert wanted <= set(corpus_names())
     for name in corpus_names():
         corpus = find_corpus(name)
@@ -75,6 +76,10 @@ def test_catalogue_holds_what_others_build_on():
         ("sick", {"relatedness": "1..5", "entailment": " | ".join(NLI)}),
         ("snli", {"entailment": " | ".join(NLI)}),
         ("human_activity_phrases", {"sim": "0..4", "rel": "0..4", "ma": "0..4", "pac": "-2..2"}),
+        ("cxc", {"similarity": "0..5"}),
+        ("jsts", {"similarity": "0..5"}),
+        ("semrel", {"relatedness": "0..1"}),
+        ("semrel_other", {"relatedness": "0..1"}),
     ],
 )
 def test_catalogue_relations(name, scales):
@@ -83,6 +88,20 @@ def test_catalogue_relations(name, scales):
         {},
         {"entailment": NLI},
     )
+
+
+def test_catalogue_labels_are_the_same_words_in_every_corpus():
+    labels = {"entailment": {}, "paraphrase": {}}
+    for corpus in map(find_corpus, corpus_names()):
+        for relation in corpus.relations:
+            if relation.name in labels:
+                labels[relation.name][corpus.name] = relation.labels
+    binary = labels["entailment"].pop("rte")  # it does not tell neutral from contradiction
+    assert binary == ("not_entailment", "entailment")
+    assert set(labels["entailment"]) == {"sick", "sick9840", "snli", "snli_counterfactual", "mnli"}
+    assert set(labels["entailment"].values()) == {NLI}
+    assert set(labels["paraphrase"]) == {"mrpc", "qqp", "paws_wiki", "parade"}
+    assert set(labels["paraphrase"].values()) == {("not_paraphrase", "paraphrase")}
 
 
 @pytest.mark.realdata
@@ -149,6 +168,61 @@ def test_catalogue_overlap_counts_as_pinned(data_dir):
     assert sum(key not in tests for key in keys("sick", "train")) == 4367
     assert sum(key not in tests for key in keys("stsb", "dev")) == 363
     assert sum(key not in tests for key in keys("sick", "dev")) == 486
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(
+    ("source", "pairs"),
+    [
+        ("semrel/train", 216),
+        ("semrel/dev", 12),
+        ("cxc/test", 0),
+        ("cxc/val", 0),
+        ("jsts/train", 0),
+        ("joci/all", 0),
+        ("parade/train", 0),
+    ],
+)
+def test_catalogue_rows_that_are_pairs_of_the_seven_tests(source, pairs, data_dir):
+    tests = [("stsb", "test"), ("sick", "test"), *((f"sts{year}", "test") for year in range(12, 17))]
+    held = {
+        pair_key(record.a, record.b)
+        for corpus, split in tests
+        for record in load_corpus(corpus, split, data_dir=data_dir)
+    }
+    rows = load_records(source, data_dir=data_dir)
+    assert sum(pair_key(record.a, record.b) in held for record in rows) == pairs
+
+
+@pytest.mark.realdata
+def test_catalogue_captions_recur_in_many_pairs(data_dir):
+    keys = [text_key(t) for record in load_corpus("cxc", "test", data_dir=data_dir) for t in record.texts]
+    assert max(Counter(keys).values()) >= 30
+    assert {record.subset for record in load_corpus("cxc", "val", data_dir=data_dir)} == {
+        "c2c_isim",
+        "c2c_cocaption",
+    }
+
+
+@pytest.mark.realdata
+def test_catalogue_paraphrases_of_parade_are_those_with_two_votes(data_dir):
+    for split in ("train", "dev"):
+        for record in load_corpus("parade", split, data_dir=data_dir):
+            assert (record.values["paraphrase"] == "paraphrase") == (record.values["votes"] >= 2)
+
+
+@pytest.mark.realdata
+def test_catalogue_languages_of_semrel_and_likelihoods_of_joci(data_dir):
+    assert len(find_corpus("semrel_other").languages) == 8
+    assert load_corpus("semrel_other", "mr_train", data_dir=data_dir)[0].language == "mr"
+    likelihoods = Counter(record.values["likelihood"] for record in load_corpus("joci", data_dir=data_dir))
+    assert likelihoods == {
+        "impossible": 9267,
+        "technically possible": 8735,
+        "plausible": 9783,
+        "likely": 4098,
+        "very likely": 7155,
+    }
 
 
 def test_catalogue_corpus_sources(tiny):

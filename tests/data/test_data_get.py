@@ -168,18 +168,21 @@ SAMPLED = {
     "mnli_mismatched": [("-LRB- A boat -RRB- floats", "The boat is old .", "neutral")],
     "qqp_duplicates": [("Why does a 'boat' float?", "How does a boat float")],
     "paranmt": [("A boat floats.", "A ship floats.")],
+    "cxc_val": [("a boat `` floating ''", "rain falls .", 0.25, "c2c_isim")],
 }
 
 
 @pytest.fixture
 def _invented_samples(monkeypatch):
     """In the place of our samples of keys, samples of invented rows."""
-    columns = {len(rows[0]): [str(n) for n in range(len(rows[0]))] for rows in SAMPLED.values()}
+
+    def columns(row):
+        return [f"{n}:number" if isinstance(cell, float) else str(n) for n, cell in enumerate(row)]
 
     def sample(name):
         if name not in SAMPLED:
             return read_sample(name)
-        keys = [row_key(dict(enumerate_names(row)), columns[len(row)]) for row in SAMPLED[name]]
+        keys = [row_key(dict(enumerate_names(row)), columns(row)) for row in SAMPLED[name]]
         return Sample("keys", tuple(map(key_number, keys)))
 
     monkeypatch.setattr("likewise.data.sources.layouts.read_sample", sample)
@@ -257,6 +260,20 @@ def test_layouts_name_file_and_line_of_what_is_not_as_published(tmp_path):
     assert "there is no msr_paraphrase_train.txt in it. It holds mrpc_dev_ids.tsv" in told(
         "mrpc", {"mrpc_dev_ids.tsv": "1\t2\n"}, "."
     )
+    assert "valid-v1.3.json:1: this line is no JSON object with sentence1, sentence2, label" in told(
+        "jsts", {"valid-v1.3.json": '{"sentence1": "x"}\n'}, "."
+    )
+    one_text = "PairID,Text,Score\nENG-7,A boat floats.,0.5\n"
+    assert "eng_train.csv: ENG-7 has 1 lines of text, but 2 are expected" in told(
+        "semrel", {"eng_train.csv": one_text}, "."
+    )
+    files = {
+        "dataset_coco.json": "{}",
+        "sts_test.csv": "caption1,caption2,agg_score,sampling_method\n:1,:2,3,x\n",
+    }
+    assert "dataset_coco.json: the caption '1', which sts_test.csv rates, is not in it" in told(
+        "cxc", files, "."
+    )
     assert not (tmp_path / "data").is_dir() or left(tmp_path / "data") == []
 
 
@@ -264,7 +281,7 @@ def test_samples_survive_their_files():
     for sample in (Sample("keys", (0, 2**36 - 1, 5)), Sample("ids", (7,)), Sample("topics", ())):
         assert decode(encode(sample)) == sample
     shipped = Path(listing.__file__).parent.glob("*.rows")
-    assert sum(path.stat().st_size for path in shipped) < 500 * 1024
+    assert sum(path.stat().st_size for path in shipped) < 540 * 1024
     for source in all_sources().values():
         for target in source.targets:
             if "sample" in target.options:

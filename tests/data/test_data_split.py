@@ -6,9 +6,10 @@ import itertools
 
 import pytest
 
-from likewise.data import TableWriter, open_table
+from likewise.data import TableWriter, load_records, open_table, text_key
+from likewise.data.cutting import split_by_text
 from likewise.data.splits import groups_too_large, split_file, split_rows
-from likewise.errors import UsageError
+from likewise.errors import DataError, UsageError
 from likewise.records import Record
 
 
@@ -129,3 +130,71 @@ def test_split_of_a_header_alone_is_refused(tmp_path, here):
         assert code == 1
         assert "p.csv: this has columns (sentence1, sentence2, score) but no rows" in said
     assert [file.name for file in tmp_path.iterdir()] == ["p.csv"]
+
+
+def grid(side):
+    """Rows that connect every text with its neighbours on a grid, so that no group can be moved."""
+    cells = [(x, y) for x in range(side) for y in range(side)]
+    return [
+        Record((f"text {x} {y}", f"text {x + dx} {y + dy}"), {"s": 1.0})
+        for x, y in cells
+        for dx, dy in ((0, 1), (1, 0))
+        if x + dx < side and y + dy < side
+    ]
+
+
+def keys_of(records, rows):
+    return {text_key(text) for row in rows for text in records[row].texts}
+
+
+def test_split_by_text_cuts_rows_that_hang_together():
+    records = grid(30)
+    wanted = round(0.1 * len(records))
+    assert not split_rows(records, 0.1, seed=1)[1]
+    part, out = split_by_text(records, 0.1, seed=1)
+    rest = set(range(len(records))) - part - out
+    assert not keys_of(records, part) & keys_of(records, rest)
+    assert not part & out
+    assert 0.95 * wanted <= len(part) <= wanted
+    assert 0 < len(out) <= len(part)
+    # What is left out has a text on each side.
+    for row in out:
+        assert keys_of(records, [row]) & keys_of(records, part)
+    assert split_by_text(records, 0.1, seed=1) == (part, out)
+    assert split_by_text(records, 0.1, seed=2) != (part, out)
+
+
+def test_split_by_text_leaves_out_nothing_where_groups_can_be_moved():
+    records = [Record((f"text {n}", f"other {n // 2}")) for n in range(60)]
+    part, out = split_by_text(records, 0.2, seed=1)
+    assert (len(part), out) == (12, set())
+    single = [Record((f"text {n % 30}",)) for n in range(60)]
+    part, out = split_by_text(single, 0.2, seed=1)
+    assert (len(part), out) == (12, set())
+
+
+def test_split_by_text_keeps_a_row_of_every_label():
+    records = [Record((f"a {n}", f"b {n}"), {"kind": "rare" if n < 3 else "usual"}) for n in range(30)]
+    for seed in range(20):
+        part, _ = split_by_text(records, 0.5, seed)
+        assert any(row not in part for row in range(3))
+
+
+def test_split_by_text_refuses_where_all_would_be_left_out():
+    star = [Record(("the same text", f"other {n}")) for n in range(40)]
+    with pytest.raises(DataError, match=r"the 40 rows share so many texts that none can be split off"):
+        split_by_text(star, 0.2, seed=1)
+    with pytest.raises(DataError, match="5 pairs are too few to split off a dev set"):
+        split_by_text(star[:5], 0.2, seed=1)
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(
+    ("source", "rows", "left_out"), [("cxc/test", 4404, 3498), ("paws_wiki/dev", 800, 0), ("joci", 3904, 0)]
+)
+def test_split_by_text_of_real_pairs(data_dir, source, rows, left_out):
+    records = load_records(source, data_dir=data_dir)
+    part, out = split_by_text(records, 0.1, seed=1)
+    rest = set(range(len(records))) - part - out
+    assert not keys_of(records, part) & keys_of(records, rest)
+    assert (len(part), len(out)) == (rows, left_out)

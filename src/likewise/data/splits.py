@@ -54,11 +54,7 @@ def split_rows(records: Sequence[Record], share: float, seed: int) -> tuple[set[
     Groups with more rows than the part stay with the rest (`groups_too_large`). So does a group with the last
     remaining rows of a label, so that the part holds no label that could not be learnt.
     """
-    if len(records) < FEWEST_TO_SPLIT:
-        raise DataError(
-            f"{len(records)} pairs are too few to split off a dev set. Name a dev set in the recipe "
-            "(stage.0.dev)."
-        )
+    check_enough(records)
     rng = np.random.default_rng([seed, len(records)])
     groups = text_groups(records)
     wanted = max(1, round(len(records) * share))
@@ -66,11 +62,11 @@ def split_rows(records: Sequence[Record], share: float, seed: int) -> tuple[set[
         groups, apart = [[row] for row in range(len(records))], False
     else:
         apart = True
-    left = Counter(label for record in records for label in _labels(record))
+    left = label_counts(records)
     chosen: set[int] = set()
     order = [groups[index] for index in rng.permutation(len(groups))]
     for group in _in_turn(order, wanted, share, rng):
-        taken = Counter(label for row in group for label in _labels(records[row]))
+        taken = label_counts([records[row] for row in group])
         if any(left[label] == count for label, count in taken.items()):
             continue
         if len(chosen) + len(group) <= wanted or not chosen:
@@ -112,9 +108,20 @@ def groups_too_large(records: Sequence[Record], share: float) -> list[int]:
     return sorted((len(group) for group in text_groups(records) if len(group) > wanted), reverse=True)
 
 
-def _labels(record: Record) -> list[tuple[str, str]]:
-    """The relations that a row answers by a label, each with that label."""
-    return [(name, value) for name, value in record.values.items() if isinstance(value, str)]
+def check_enough(records: Sequence[Record]) -> None:
+    """Refuse to split a part off too few rows."""
+    if len(records) < FEWEST_TO_SPLIT:
+        raise DataError(
+            f"{len(records)} pairs are too few to split off a dev set. Name a dev set in the recipe "
+            "(stage.0.dev)."
+        )
+
+
+def label_counts(records: Sequence[Record]) -> Counter[tuple[str, str]]:
+    """How many rows have each label of each relation that is answered by a label."""
+    return Counter(
+        (name, value) for record in records for name, value in record.values.items() if isinstance(value, str)
+    )
 
 
 def text_groups(records: Sequence[Record]) -> list[list[int]]:

@@ -90,6 +90,7 @@ class JointRunner(Runner[JointStage]):
             stage.fold,
             pairs=lambda spec: _holds_pairs(spec, context),
             keep=lambda records, notes: _only_rated(records, relation, notes),
+            by=stage.dev_by,
         )
         notes: list[str] = []
         rows, dev = read_rated(job, wanted, notes)

@@ -63,7 +63,13 @@ class LabelsRunner(Runner[LabelsStage]):
         stage = job.stage
         leaks = LeakFilter.of(stage, job.context.data_dir, pairs=False)
         wanted = RatedSpec(
-            stage.data, stage.dev, leaks, stage.dev_share, stage.fold, pairs=lambda spec: False
+            stage.data,
+            stage.dev,
+            leaks,
+            stage.dev_share,
+            stage.fold,
+            pairs=lambda spec: False,
+            by=stage.dev_by,
         )
         return read_stage(job, wanted)
 

@@ -68,7 +68,8 @@ class PairsRunner(Runner[PairsStage]):
         """Read rated pairs."""
         stage = job.stage
         leaks = LeakFilter.of(stage, job.context.data_dir)
-        return read_stage(job, RatedSpec(stage.data, stage.dev, leaks, stage.dev_share, stage.fold))
+        wanted = RatedSpec(stage.data, stage.dev, leaks, stage.dev_share, stage.fold, by=stage.dev_by)
+        return read_stage(job, wanted)
 
     def verify(
         self, job: Job[PairsStage], data: StageData, encoder: Callable[[], SentenceTransformer]

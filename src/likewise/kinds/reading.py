@@ -7,8 +7,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
+from likewise.data.cutting import split_by_text
 from likewise.data.parallel import ParallelText, read_parallel
 from likewise.data.parallel.reading import ReadReport
 from likewise.data.reading import find_named_corpus
@@ -50,7 +51,7 @@ class RatedSpec:
 
     `pairs` tells for a data entry whether a row holds two texts. `keep` may drop rows after reading and adds
     a note. `leaks` drops rows that are in evaluation sets. If there is no dev data, `share` of the rows is
-    split off as the dev set.
+    split off as the dev set, in the way that `by` names.
     """
 
     data: Sequence[DataSpec]
@@ -61,6 +62,7 @@ class RatedSpec:
     pairs: Callable[[DataSpec], bool] = lambda spec: True
     keep: Callable[[list[Record], list[str]], list[Record]] = lambda records, notes: records
     parallel: Sequence[ParallelText] = ()
+    by: Literal["row", "text"] = "row"
 
 
 def read_rated(job: Job[Any], wanted: RatedSpec, notes: list[str]) -> tuple[RatedRows, tuple[DevSet, ...]]:
@@ -223,15 +225,33 @@ def _split(
     if wanted.fold is not None:
         chosen, clean, sets = _hold_fold(wanted.fold, seed, rows, wanted.data)
     else:
-        chosen, clean = split_rows(records, wanted.share, seed)
-        sets = (DevSet("split-off dev", [records[row] for row in sorted(chosen)]),)
+        held, chosen, clean = _split_off(wanted, records, seed, notes)
+        sets = (DevSet("split-off dev", [records[row] for row in sorted(held)]),)
     if not clean:
         drawn = "split off" if wanted.fold is None else "drawn as a fold"
         notes.append(
             f"the dev set was {drawn} at random: shared texts connect the rows, so it may share texts with "
-            "the training rows"
+            "the training rows" + ('; dev_by = "text" prevents that' if wanted.fold is None else "")
         )
     return rows.take([row for row in range(len(records)) if row not in chosen]), sets
+
+
+def _split_off(
+    wanted: RatedSpec, records: Sequence[Record], seed: int, notes: list[str]
+) -> tuple[set[int], set[int], bool]:
+    """The rows of the dev set, the rows that are not trained on, and whether these share no text with the
+    training rows.
+    """
+    if wanted.by == "row":
+        held, clean = split_rows(records, wanted.share, seed)
+        return held, held, clean
+    held, out = split_by_text(records, wanted.share, seed)
+    if out:
+        notes.append(
+            f"left out {counted(len(out), 'row')} that have one text in common with the dev set and another "
+            "with the training rows"
+        )
+    return held, held | out, True
 
 
 def _hold_fold(

@@ -400,7 +400,8 @@ class OptimisedStage(Stage):
 class TrainedStage(OptimisedStage, FilteredStage):
     """Keys of stages that learn from rated or labelled rows: their data and dev sets."""
 
-    row_keys: ClassVar[frozenset[str]] = FILTER_KEYS | {"data", "dev", "dev_share", "fold"}
+    row_keys: ClassVar[frozenset[str]] = FILTER_KEYS | {"data", "dev", "dev_share", "dev_by", "fold"}
+    later: ClassVar[frozenset[str]] = frozenset({"dev_by"})
 
     data: tuple[DataSpec, ...] = Field(
         min_length=1, max_length=MAX_ENTRIES, description="Entries with the training rows."
@@ -411,6 +412,14 @@ class TrainedStage(OptimisedStage, FilteredStage):
         description="Entries with the dev set; without any, `dev_share` of the training rows becomes it.",
     )
     dev_share: float = Field(default=0.1, gt=0, lt=1, description=DEV_SHARE)
+    dev_by: Literal["row", "text"] = Field(
+        default="row",
+        description=(
+            "How the dev set is split off: rows that share texts go to one side together, unless they are "
+            "most of all rows (`row`); or no text is ever on both sides, and rows with one text on each side "
+            "are left out (`text`)."
+        ),
+    )
     fold: tuple[PositiveInt, PositiveInt] | None = Field(
         default=None,
         description=(
@@ -427,6 +436,14 @@ class TrainedStage(OptimisedStage, FilteredStage):
             raise ValueError(f"is {list(value)}, but {expected}; correct it, such as [1, {max(2, value[1])}]")
         return value
 
+    @model_validator(mode="after")
+    def _split_off_by(self) -> Self:
+        given = "fold" if self.fold is not None else "dev" if self.dev else ""
+        if given and self.dev_by != "row":
+            found = f"says how a dev set is split off, but `{given}` already says what the dev set is"
+            raise ValueError(f"dev_by: {found}; remove one of the two keys")
+        return self
+
     @classmethod
     def left_to(cls, name: str) -> dict[str, Any]:
         """Its data."""
@@ -434,7 +451,7 @@ class TrainedStage(OptimisedStage, FilteredStage):
 
     def with_fold(self, fold: tuple[int, int]) -> Self:
         """Fold k of K of the training rows as dev."""
-        return self.model_copy(update={"fold": fold})
+        return self.model_copy(update={"fold": fold, "dev_by": "row"})
 
     def draws_rows(self) -> bool:
         """True with a split-off dev set, a fold or noise, which all depend on the seed."""

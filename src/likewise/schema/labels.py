@@ -62,7 +62,7 @@ class LabelsStage(TrainedStage):
     )
     row_keys: ClassVar[frozenset[str]] = TrainedStage.row_keys | {"task"}
     texts: ClassVar[frozenset[int]] = frozenset({1})
-    later: ClassVar[frozenset[str]] = frozenset({"templates", "contrast", "hold"})
+    later: ClassVar[frozenset[str]] = TrainedStage.later | {"templates", "contrast", "hold"}
     kind: Literal["labels"]
     head_learning_rate: float | None = Field(default=None, gt=0, description=HEAD_RATE)
     task: tuple[str, ...] = Field(

@@ -6,7 +6,6 @@ unless a sample has an order of its own.
 
 from __future__ import annotations
 
-import csv
 import html
 import json
 import re
@@ -17,71 +16,24 @@ from typing import Any
 from likewise.data.canonical import row_key
 from likewise.data.parallel.languages import look_up
 from likewise.data.sources.bundle import Bundle, Member
+from likewise.data.sources.cells import Fields, cell_rows, table, whole
+from likewise.data.sources.rated import captions, objects, related
 from likewise.data.sources.samples import Sample, key_number, read_sample, split_topic
 from likewise.data.values import to_number
 from likewise.errors import FormatError, Problem
 
-_Fields = dict[str, object]
-_Layout = Callable[..., Iterator[_Fields]]
+_Layout = Callable[..., Iterator[Fields]]
 
 _LEAF = re.compile(r"\((\d) ([^()\s]+)\)")
 _REVIEW = re.compile(r"(train|test)/(neg|pos)/(\d+)_(\d+)\.txt$")
 _TAGGED = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)
 _STORY = re.compile(r"<REUTERS\b([^>]*)>(.*?)</REUTERS>", re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
-# A review or a story is not longer than this; the files are read whole, one after the other.
-_LARGEST_FILE = 256 * 2**20
-_BLOCK = 2**16
-
-
-def table(
-    bundle: Bundle,
-    *,
-    member: str,
-    delimiter: str = "\t",
-    quoted: bool = False,
-    columns: Sequence[str] = (),
-    rename: Mapping[str, str] | None = None,
-    take: Sequence[str] = (),
-    where: Mapping[str, str] | None = None,
-) -> Iterator[_Fields]:
-    """Rows of a delimited file, with its header or with the given columns.
-
-    `rename` gives columns other names, `take` chooses columns after that, and `where` keeps rows by the value
-    of a published column. A row that lacks cells is an error.
-    """
-    name = bundle.require(member).name
-    rows = _cells(bundle, member, delimiter, quoted=quoted)
-    names = list(columns) or [cell.strip() for cell in next(rows, (0, []))[1]]
-    wanted = {key: (rename or {}).get(key, key) for key in names}
-    for number, cells in rows:
-        if len(cells) < len(names) - (1 if names[-1:] == ["label"] else 0):
-            found = f"there are {len(cells)} fields, but {len(names)} are expected ({', '.join(names)})"
-            raise FormatError([Problem(f"{name}:{number}", found, "use the file as published")])
-        row = dict(zip_longest(names, cells[: len(names)], fillvalue=""))
-        if any(row.get(column) != value for column, value in (where or {}).items()):
-            continue
-        fields: _Fields = {wanted[column]: cell.strip() for column, cell in row.items()}
-        yield {column: fields.get(column, "") for column in take} if take else fields
-
-
-def _cells(bundle: Bundle, member: str, delimiter: str, *, quoted: bool) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each row that is not blank, with the number of its line."""
-    lines = bundle.lines(member)
-    if not quoted:
-        yield from ((n, line.split(delimiter)) for n, line in enumerate(lines, start=1) if line.strip())
-        return
-    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
-    try:
-        yield from ((reader.line_num, cells) for cells in reader if cells)
-    except csv.Error as error:
-        problem = Problem(f"{member}:{reader.line_num}", f"this is no CSV ({error})", "download it again")
-        raise FormatError([problem]) from None
 
 
 def scored(
     bundle: Bundle, *, subsets: Mapping[str, str], prefix: str = "STS", folder: str = ""
-) -> Iterator[_Fields]:
+) -> Iterator[Fields]:
     """Pairs of SemEval: a file of pairs and a file of scores for each subset. Pairs without a score are left
     out.
     """
@@ -99,7 +51,7 @@ def scored(
                 yield {"subset": subset, "score": score.strip(), "sentence1": first, "sentence2": second}
 
 
-def inference(bundle: Bundle, *, member: str) -> Iterator[_Fields]:
+def inference(bundle: Bundle, *, member: str) -> Iterator[Fields]:
     """SNLI and MultiNLI in JSON lines. Pairs without a gold label (-) are left out."""
     name = bundle.require(member).name
     for number, line in enumerate(bundle.lines(member), start=1):
@@ -114,12 +66,12 @@ def inference(bundle: Bundle, *, member: str) -> Iterator[_Fields]:
             yield {"label": label, "premise": premise, "hypothesis": hypothesis}
 
 
-def msr(bundle: Bundle, *, part: str) -> Iterator[_Fields]:
+def msr(bundle: Bundle, *, part: str) -> Iterator[Fields]:
     """The MSR Paraphrase Corpus: five columns under a header. GLUE's list of ids tells dev from train."""
     names = ("label", "id1", "id2", "sentence1", "sentence2")
     member = f"msr_paraphrase_{'test' if part == 'test' else 'train'}.txt"
-    held = {tuple(cells[:2]) for _, cells in _cells(bundle, "mrpc_dev_ids.tsv", "\t", quoted=False)}
-    for number, cells in _cells(bundle, member, "\t", quoted=False):
+    held = {tuple(cells[:2]) for _, cells in cell_rows(bundle, "mrpc_dev_ids.tsv", "\t", quoted=False)}
+    for number, cells in cell_rows(bundle, member, "\t", quoted=False):
         if number == 1:
             continue
         if len(cells) != len(names):
@@ -129,7 +81,7 @@ def msr(bundle: Bundle, *, part: str) -> Iterator[_Fields]:
             yield dict(zip(names, cells, strict=True))
 
 
-def trees(bundle: Bundle, *, member: str) -> Iterator[_Fields]:
+def trees(bundle: Bundle, *, member: str) -> Iterator[Fields]:
     """The Sentiment Treebank: a tree a line, whose root has the label. Sentences are put in lower case."""
     for number, line in enumerate(bundle.lines(member), start=1):
         words = [word for _, word in _LEAF.findall(line)]
@@ -139,24 +91,24 @@ def trees(bundle: Bundle, *, member: str) -> Iterator[_Fields]:
         yield {"label": line[1], "sentence": " ".join(words).lower()}
 
 
-def reviews(bundle: Bundle, *, part: str) -> Iterator[_Fields]:
+def reviews(bundle: Bundle, *, part: str) -> Iterator[Fields]:
     """Reviews of IMDB, one a file (`train/neg/0_3.txt`): negative before positive, by their numbers."""
     found: list[tuple[str, int, str, str]] = []
     for member in bundle.find_all("*.txt"):
         told = _REVIEW.search(member.name)
         if told is not None and told[1] == part:
-            text = _whole(bundle, member).replace("<br />", " ")
+            text = whole(bundle, member).replace("<br />", " ")
             found.append((told[2], int(told[3]), told[4], text))
     _refuse_empty(found, bundle, f"{part}/neg/0_3.txt")
     for label, number, rating, text in sorted(found, key=lambda one: one[:2]):
         yield {"label": label, "id": str(number), "rating": rating, "text": text}
 
 
-def tagged_reviews(bundle: Bundle, *, folder: str) -> Iterator[_Fields]:
+def tagged_reviews(bundle: Bundle, *, folder: str) -> Iterator[Fields]:
     """Reviews of one domain of the Multi-Domain Sentiment Dataset, in tags that look like XML."""
     for label in ("positive", "negative"):
         member = bundle.require(f"{folder}/{label}.review")
-        for block in _whole(bundle, member, errors="replace").split("</review>")[:-1]:
+        for block in whole(bundle, member, errors="replace").split("</review>")[:-1]:
             tags: dict[str, str] = {}
             for name, text in _TAGGED.findall(block.partition("<review>")[2]):
                 tags.setdefault(name, text.strip())
@@ -169,7 +121,7 @@ def tagged_reviews(bundle: Bundle, *, folder: str) -> Iterator[_Fields]:
             }
 
 
-def questions(bundle: Bundle, *, member: str) -> Iterator[_Fields]:
+def questions(bundle: Bundle, *, member: str) -> Iterator[Fields]:
     """Questions with coarse and fine labels in front: `NUM:dist How far …`. The files are in Latin-1."""
     for number, line in enumerate(bundle.lines(member, encoding="latin-1"), start=1):
         label, _, question = line.strip().partition(" ")
@@ -180,12 +132,12 @@ def questions(bundle: Bundle, *, member: str) -> Iterator[_Fields]:
         yield {"coarse": coarse, "fine": fine, "question": question.strip()}
 
 
-def newswire(bundle: Bundle) -> Iterator[_Fields]:
+def newswire(bundle: Bundle) -> Iterator[Fields]:
     """Stories of Reuters-21578: the number of each, its split, its title and body, from 22 SGML files."""
     members = sorted(bundle.find_all("reut2-*.sgm"), key=lambda member: member.name)
     _refuse_empty(members, bundle, "reut2-000.sgm")
     for member in members:
-        for head, story in _STORY.findall(_whole(bundle, member, encoding="latin-1")):
+        for head, story in _STORY.findall(whole(bundle, member, encoding="latin-1")):
             about = dict(_ATTRIBUTE.findall(head))
             title, body = (_element(story, name) for name in ("TITLE", "BODY"))
             yield {
@@ -206,7 +158,7 @@ def _element(story: str, name: str) -> str:
 
 def lines(
     bundle: Bundle, *, members: Mapping[str, str], listed: Mapping[str, str] | None = None
-) -> Iterator[_Fields]:
+) -> Iterator[Fields]:
     """Files that belong together line by line. A column of `listed` holds the lines of files numbered by #
     as a list.
     """
@@ -227,7 +179,7 @@ def lines(
         yield fields
 
 
-def challenge(bundle: Bundle, *, pair: str) -> Iterator[_Fields]:
+def challenge(bundle: Bundle, *, pair: str) -> Iterator[Fields]:
     """A test set of the Tatoeba Challenge: two languages and two texts a line, in `CODE-CODE/test.txt`."""
     sides = pair.split("-")
     columns = sides if len(set(sides)) == 2 else [f"{side}{n}" for n, side in enumerate(sides, start=1)]
@@ -240,10 +192,8 @@ def challenge(bundle: Bundle, *, pair: str) -> Iterator[_Fields]:
     bundle.require(f"{pair}/test.txt")
 
 
-def _translated(
-    bundle: Bundle, member: Member, columns: Sequence[str], *, swapped: bool
-) -> Iterator[_Fields]:
-    for number, cells in _cells(bundle, member.name, "\t", quoted=False):
+def _translated(bundle: Bundle, member: Member, columns: Sequence[str], *, swapped: bool) -> Iterator[Fields]:
+    for number, cells in cell_rows(bundle, member.name, "\t", quoted=False):
         if len(cells) != 4:
             found = f"there are {len(cells)} fields, but two languages and two texts are expected"
             raise FormatError([Problem(f"{member.name}:{number}", found, "use the file as published")])
@@ -251,7 +201,7 @@ def _translated(
         yield {columns[0]: first.strip(), columns[1]: second.strip(), "source": "tatoeba-challenge"}
 
 
-def activities(bundle: Bundle, *, member: str) -> Iterator[_Fields]:
+def activities(bundle: Bundle, *, member: str) -> Iterator[Fields]:
     """Rated phrases of activities as CSV. Ratings on 0..4 and -2..2 are moved to 1..5, as the catalogue
     stores them.
     """
@@ -261,7 +211,7 @@ def activities(bundle: Bundle, *, member: str) -> Iterator[_Fields]:
     numbers = [to_number(row.get("pac")) for row in rows]
     moved = any(number is not None and number < 1 for number in numbers)
     for row in rows:
-        fields: _Fields = {name: row.get(name, "") for name in ("phrase1", "phrase2")}
+        fields: Fields = {name: row.get(name, "") for name in ("phrase1", "phrase2")}
         for name, shift in shifts.items():
             number = to_number(row.get(name))
             fields[name] = "" if number is None else number + (shift if moved else 0)
@@ -270,12 +220,15 @@ def activities(bundle: Bundle, *, member: str) -> Iterator[_Fields]:
 
 LAYOUTS: Mapping[str, _Layout] = {
     "activities": activities,
+    "captions": captions,
     "challenge": challenge,
     "inference": inference,
     "lines": lines,
     "msr": msr,
     "newswire": newswire,
+    "objects": objects,
     "questions": questions,
+    "related": related,
     "reviews": reviews,
     "scored": scored,
     "table": table,
@@ -286,7 +239,7 @@ LAYOUTS: Mapping[str, _Layout] = {
 
 def read_layout(
     bundle: Bundle, layout: str, options: Mapping[str, Any], *, columns: Sequence[str], labels: Sequence[str]
-) -> Iterator[_Fields]:
+) -> Iterator[Fields]:
     """The rows of a target: all that its layout reads, or those of its sample.
 
     `columns` are those that the rows of a sample are known by; `labels` are the topics of a sample of topics.
@@ -299,13 +252,13 @@ def read_layout(
 
 
 def _sampled(
-    rows: Iterable[_Fields], sample: Sample, columns: Sequence[str], labels: Sequence[str]
-) -> Iterator[_Fields]:
+    rows: Iterable[Fields], sample: Sample, columns: Sequence[str], labels: Sequence[str]
+) -> Iterator[Fields]:
     """The rows of a sample in its order. Those that are not in the published file are left out."""
     topics = dict(split_topic(row, labels) for row in sample.rows) if sample.kind == "topics" else {}
     wanted = set(topics) if topics else set(sample.rows)
     order = list(topics) if topics else sample.rows
-    found: dict[int, _Fields] = {}
+    found: dict[int, Fields] = {}
     for row in rows:
         number = _number(row, sample, columns)
         if number in wanted and number not in found:
@@ -313,29 +266,11 @@ def _sampled(
     yield from (found[number] for number in order if number in found)
 
 
-def _number(row: _Fields, sample: Sample, columns: Sequence[str]) -> int:
+def _number(row: Fields, sample: Sample, columns: Sequence[str]) -> int:
     if sample.kind == "keys":
         return key_number(row_key(row, columns))
     text = str(row.get("newid" if sample.kind == "topics" else "id", ""))
     return int(text) if text.isdecimal() and len(text) < 12 else -1
-
-
-def _whole(bundle: Bundle, member: Member, *, encoding: str = "utf-8", errors: str = "strict") -> str:
-    blocks, size = [], 0
-    with bundle.open(member) as stream:
-        # By blocks: one call for the largest file would reserve as much memory for the smallest.
-        while size <= _LARGEST_FILE and (block := stream.read(_BLOCK)):
-            blocks.append(block)
-            size += len(block)
-    content = b"".join(blocks)
-    if size > _LARGEST_FILE:
-        found = f"this has more than {_LARGEST_FILE // 2**20} MiB, which no published file has"
-        raise FormatError([Problem(member.name, found, "download it again")])
-    try:
-        return content.decode(encoding, errors)
-    except UnicodeDecodeError as error:
-        found = f"this is not {encoding.upper()} ({error.reason})"
-        raise FormatError([Problem(member.name, found, "download it again")]) from None
 
 
 def _refuse_empty(found: Sequence[object], bundle: Bundle, example: str) -> None:
