@@ -112,6 +112,8 @@ def measure(options: argparse.Namespace) -> None:
         entry = entry_of(asked, parts, rows, None if is_raw else raw, seconds)
         title = shown_name(name) if is_raw or not options.name else options.name
         compared = None if is_raw or options.raw is None else shown_name(options.raw)
+        # An encoder without heads may have been trained too: then --raw names another one.
+        entry["untrained"] = asked.untrained and (is_raw or options.raw is None)
         results.add_model({"name": title, "model": shown_name(name), "seed": seed, "raw": compared, **entry})
         results.write()
         asked.release()

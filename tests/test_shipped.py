@@ -6,6 +6,7 @@ import argparse
 import importlib
 import json
 import random
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -211,6 +212,18 @@ def test_shipped_encodes_each_text_once(rows, tiny_encoder, tmp_path, monkeypatc
     assert len(seen) == len(set(seen)) == entry["texts"]
 
 
+def test_shipped_trained_encoder_without_heads_is_no_raw_encoder(
+    rows, trained, tiny_encoder, tmp_path, monkeypatch
+):
+    plain = tmp_path / "plain"
+    shutil.copytree(trained, plain, ignore=shutil.ignore_patterns("likewise"))
+    output = tmp_path / "found.json"
+    run(rows, monkeypatch, plain, "--raw", tiny_encoder, "--only", "dev", "--output", output)
+    raw, mine = result_of(output)["models"]
+    assert (raw["untrained"], mine["untrained"], mine["raw"]) == (True, False, "encoder")
+    assert raw["parts"] != mine["parts"]
+
+
 def test_shipped_result_grows_by_parts(rows, tiny_encoder, tmp_path, monkeypatch):
     output = tmp_path / "found.json"
     run(rows, monkeypatch, tiny_encoder, "--only", "relatedness", "--output", output)
@@ -253,6 +266,17 @@ def test_shipped_means_of_cosines_are_standardised_on_dev(rows, trained, tiny_en
     ):
         expected = 100 * compute("spearman", gold, mean)
         assert found["dev"]["tasks"][task.name]["value"] == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.realdata
+def test_shipped_rows_are_the_known_ones(data_dir):
+    rows = module("shipping.rows").Rows(data_dir)
+    assert [part["rows"] for part in module("shipping.similarity").Dev().facts(rows).values()] == [363, 486]
+    assert module("shipping.general").Retrieval().facts(rows) == {"rows": 9999}
+    tests = module("shipping.similarity").Sts7().facts(rows)
+    assert [one["rows"] for one in tests.values()] == [3108, 1500, 3750, 3000, 1186, 1379, 4927]
+    train, dev = module("shipping.regression").Regression().parts("SICK", rows)
+    assert (len(train), len(dev)) == (4367, 486)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -55,7 +55,7 @@ class Asked:
 
     def device(self) -> str:
         """The accelerator that the model computes on, or "cpu"."""
-        [used] = {parameter.device for parameter in self.model.model.parameters()}
+        used = next(self.model.model.parameters()).device
         return torch.cuda.get_device_name(used) if used.type == "cuda" else str(used.type)
 
     def encode(self, texts: Iterable[str]) -> int:
