@@ -34,6 +34,7 @@ from tabling import (
     regression,
     relations,
     reliability,
+    shipped,
     simulations,
     speed,
 )
@@ -85,6 +86,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "noise": regression.noise,
     "phrases-first": phrases.phrases_first,
     "relations": relations.relations,
+    "shipped-ensembles": shipped.ensembles,
+    "shipped-general": shipped.general,
+    "shipped-relations": shipped.relations,
+    "shipped-sts7": shipped.sts7,
     "speed": speed.speed,
     "stage-speed": speed.stage_speed,
     "start-speed": speed.start_speed,
@@ -110,6 +115,7 @@ FAMILIES: dict[str, Callable[[str], str]] = {
     "language-probes": multilingual.language_probes,
     "paper": experiments.paper,
     "search": experiments.search,
+    "shipped-card": shipped.card,
     "tests": relations.tests,
 }
 
@@ -129,7 +135,7 @@ def pages() -> list[Path]:
 def reporting_pages() -> list[Path]:
     """The pages that report results: every decimal number there says where it comes from."""
     docs = ROOT / "docs"
-    single = [ROOT / "README.md", docs / "evaluation.md", docs / "results.md"]
+    single = [ROOT / "README.md", docs / "evaluation.md", docs / "models.md", docs / "results.md"]
     return [*single, *sorted((docs / "methods").glob("*.md"))]
 
 
