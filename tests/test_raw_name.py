@@ -1,4 +1,4 @@
-"""The untouched encoder is called `raw` wherever it is meant; old documents call it `default` and stay valid.
+"""The raw encoder is called `raw` wherever it is meant; old documents call it `default` and stay valid.
 
 In many tests another model is the default one, as it may be one day: what they show must hold then too.
 """

@@ -1,12 +1,12 @@
-"""The names of models that are no paths: `raw` is the untouched encoder, and `default` stands for a model.
+"""The names of models that are no paths: `raw` is an encoder as published, `default` stands for a model.
 
 `default` is the model that answers when none is named. Another model may become the default one, but what
 was trained and measured before must keep its meaning. A recipe therefore never keeps the word: when a recipe
 is read, `default` is replaced by the name of the model that it stands for. Everything that is written
 (model.json, the mark of a run, the result of an experiment) names that model.
 
-Only documents from before the name `raw` hold the word, and they mean the untouched encoder by it. So the
-word itself tells an old document from a new one, and `kept_recipe` reads it as `raw`.
+Only documents from before the name `raw` hold the word, and they mean that encoder by it. So the word itself
+tells an old document from a new one, and `kept_recipe` reads it as `raw`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def kept_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
 def recipe_in_keys(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """A recipe as the keys of results and stages are made from it.
 
-    The untouched encoder stands in the keys as `default`, as it always did: what was kept before it got the
-    name `raw` is found again. The model that `default` means in recipes cannot be mistaken for it, because
+    The raw encoder stands in the keys as `default`, as it always did: what was kept before it got the name
+    `raw` is found again. The model that `default` means in recipes cannot be mistaken for it, because
     recipes hold its own name.
     """
     return _renamed(recipe, RAW, DEFAULT)

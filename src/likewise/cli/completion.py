@@ -48,7 +48,7 @@ def suites() -> Iterator[str]:
 
 
 def models() -> Iterator[str]:
-    """The default model, the untouched encoder, and the models in the user's folder of models."""
+    """The default model, the raw encoder, and the models in the user's folder of models."""
     yield from ("default", "raw")
     folder = os.environ.get("LIKEWISE_MODELS")
     if folder:

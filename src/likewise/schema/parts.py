@@ -114,7 +114,7 @@ class EncoderSpec(Part):
         default=RAW,
         description=(
             "Checkpoint of a `pretrained` encoder: a folder, a name under `LIKEWISE_MODELS`, a hub id, `raw` "
-            "(all-MiniLM-L6-v2, untouched) or `default` (the model that answers when none is named)."
+            "(all-MiniLM-L6-v2 as published) or `default` (the model that answers when none is named)."
         ),
     )
     vectors: str = Field(
