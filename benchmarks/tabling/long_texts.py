@@ -16,7 +16,7 @@ _TASKS = {
 
 
 def windows() -> str:
-    """Accuracy of the raw default encoder on texts beyond its limit, cut and in windows."""
+    """Accuracy of the raw encoder on texts beyond its limit, cut and in windows."""
     result = read("long_texts")
     rows = []
     for task, name in _TASKS.items():

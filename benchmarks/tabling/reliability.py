@@ -6,7 +6,8 @@ from typing import Any
 
 from tabling.common import markdown, read
 
-_MODELS = {"default": "all-MiniLM-L6-v2", "mpnet": "all-mpnet-base-v2"}
+# Results from before the name `raw` call the raw encoder `default`.
+_MODELS = dict.fromkeys(("raw", "default"), "all-MiniLM-L6-v2") | {"mpnet": "all-mpnet-base-v2"}
 _KINDS = {"encoder": "one encoder", "two encoders": "a second encoder for labels"}
 
 

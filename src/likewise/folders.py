@@ -10,7 +10,7 @@ from typing import Any
 
 from likewise.encoders.manifest import DOCUMENT, MOST_DOCUMENT
 from likewise.encoders.reading import DAMAGED, read_json
-from likewise.encoders.resolve import local_folder
+from likewise.encoders.resolve import local_folder, possible_path
 from likewise.encoders.rules import (
     Rules,
     among,
@@ -24,6 +24,7 @@ from likewise.encoders.rules import (
     word,
 )
 from likewise.errors import ModelError, UsageError
+from likewise.naming import kept_recipe
 from likewise.records import Relation
 from likewise.registry import texts_of_rows
 
@@ -78,7 +79,8 @@ def read_document(path: Path) -> dict[str, Any]:
     relations = [read_relation(entry, path) for entry in document.get("relations", [])]
     if set(document.get("source", {})) != {relation.name for relation in relations}:
         raise ModelError(f"{path}: its relations and its sources have different names; {DAMAGED}")
-    return {key: value for key, value in document.items() if key not in _NOTES or value is not None}
+    known = {key: value for key, value in document.items() if key not in _NOTES or value is not None}
+    return {**known, "recipe": kept_recipe(known["recipe"])} if "recipe" in known else known
 
 
 def stage_reports(document: Mapping[str, Any], path: Path) -> list[dict[str, Any]]:
@@ -119,9 +121,11 @@ def reading(path: Path) -> Iterator[None]:
 
 def document_of(name: str | os.PathLike[str]) -> dict[str, Any] | None:
     """The model.json of a model, or None for an encoder without one."""
-    own = Path(name) / DOCUMENT  # a model grown on a function has no encoder to resolve
+    given = possible_path(name)
+    own = Path(name) / DOCUMENT
     with reading(own):
-        own = own if os.path.lexists(own) else local_folder(name) / DOCUMENT
+        # A model grown on a function has no encoder to resolve.
+        own = own if given is not None and os.path.lexists(own) else local_folder(name) / DOCUMENT
     if os.path.lexists(own):
         return read_document(own)
     if os.path.lexists(own.parent):

@@ -48,8 +48,8 @@ def suites() -> Iterator[str]:
 
 
 def models() -> Iterator[str]:
-    """The default model, and those in the user's folder of models."""
-    yield "default"
+    """The default model, the raw encoder, and the models in the user's folder of models."""
+    yield from ("default", "raw")
     folder = os.environ.get("LIKEWISE_MODELS")
     if folder:
         yield from (name.rstrip("/") for name in _files(f"{folder}/", inside=True) if name.endswith("/"))

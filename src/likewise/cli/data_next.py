@@ -20,7 +20,8 @@ def next_to_rate(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="Model folder, hub id or 'default'. Random choice does not use it."
+            metavar="MODEL",
+            help="Model folder, hub id, 'raw' or 'default'. Random choice does not use it.",
         ),
     ],
     pool: Annotated[

@@ -49,7 +49,7 @@ def demo(
     from likewise.api import train
     from likewise.predict import load
 
-    raw = load("default", device=device)
+    raw = load("raw", device=device)
     with resources.as_file(resources.files("likewise").joinpath("samples")) as samples:
         reviews = samples / "reviews"
         _say_task()

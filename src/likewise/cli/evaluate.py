@@ -34,7 +34,7 @@ def evaluate(
         list[str],
         typer.Argument(
             metavar="MODEL…",
-            help="Model folders, hub ids or 'default'.",
+            help="Model folders, hub ids, 'raw' or 'default'.",
             autocompletion=offering(models),
         ),
     ],
@@ -111,7 +111,7 @@ def evaluate(
     suites sts7 and language-pairs measure the cosine by default. Other suites measure the answer. The
     default metric is spearman or accuracy. The log is runs/likewise-test-runs.jsonl.
 
-    Example: likewise evaluate default my-model --data test.csv --relation similarity:0..5
+    Example: likewise evaluate raw my-model --data test.csv --relation similarity:0..5
     """
     quiet_libraries()
     from likewise.data.dialects import name_delimiter

@@ -43,7 +43,9 @@ DataDir = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output files that exist already.")]
 Model = Annotated[
     str,
-    typer.Option("--model", help="Model folder, hub id or 'default'.", autocompletion=offering(models)),
+    typer.Option(
+        "--model", help="Model folder, hub id, 'raw' or 'default'.", autocompletion=offering(models)
+    ),
 ]
 TextColumn = Annotated[
     str | None, typer.Option("--text", help="Column of the text. Detected by its name if left out.")

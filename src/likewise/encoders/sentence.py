@@ -28,6 +28,7 @@ from likewise.encoders.weights import (
     check_transformer,
 )
 from likewise.errors import ModelError, UsageError
+from likewise.naming import RAW
 from likewise.spelling import spelt
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ PRECISIONS = ("fp32", "bf16", "fp16")
 
 
 def load_encoder(
-    name: str | os.PathLike[str] = "default", *, device: str | None = None, max_length: int | None = None
+    name: str | os.PathLike[str] = RAW, *, device: str | None = None, max_length: int | None = None
 ) -> SentenceTransformer:
-    """Load an encoder by folder, hub id or 'default'; no code of the checkpoint is run."""
+    """Load an encoder by folder, hub id, 'raw' or 'default'; no code of the checkpoint is run."""
     check_device(device)
     where = local_folder(name)
     parts = open_folder(where)

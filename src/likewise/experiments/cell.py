@@ -23,6 +23,7 @@ from likewise.errors import EvaluationError
 from likewise.experiments.cellfiles import DamagedCellError, read_cell, write_cell
 from likewise.experiments.schema import Added
 from likewise.kinds.base import RULES
+from likewise.naming import recipe_in_keys
 from likewise.schema.recipe import parse_recipe
 from likewise.spelling import spelt
 from likewise.wording import listed, quoted
@@ -81,7 +82,8 @@ class Cell:
 
     def _told(self, *but: str) -> dict[str, Any]:
         """Everything that affects the numbers, without the fields in `but`."""
-        return {name: value for name, value in asdict(self).items() if name not in (*_ASIDE, *but)}
+        told = {name: value for name, value in asdict(self).items() if name not in (*_ASIDE, *but)}
+        return {**told, "recipe": recipe_in_keys(told["recipe"])}
 
     @property
     def _stem(self) -> str:

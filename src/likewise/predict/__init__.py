@@ -1,6 +1,6 @@
 """Load models and let them answer.
 
-load              a folder, a hub id or 'default' → an Answerer: `score`, `encode`, `explain`, `classify`
+load              a folder, a hub id, 'raw' or 'default' → an Answerer: `score`, `encode`, `explain`, …
 load_classifier   the same for single texts; an encoder without a model.json compares texts with label texts
 
     Predictor        an encoder and its heads            pairs

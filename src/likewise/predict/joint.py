@@ -110,7 +110,7 @@ class JointPredictor(Answerer):
         name = self.about.get("name", "this model")
         raise UsageError(
             f"{name} was fine-tuned on one relation and reads its texts as one input, so it has no vectors "
-            "of texts or words. Use an encoder instead, such as 'default'."
+            "of texts or words. Use an encoder instead, such as 'raw'."
         )
 
 

@@ -1,4 +1,4 @@
-"""Load a model from a folder, a hub id or 'default'."""
+"""Load a model from a folder, a hub id, 'raw' or 'default'."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def load(
     encoder: TextFunction | None = None,
     long: Long = CUT,
 ) -> Answerer:
-    """Load a Likewise folder, a sentence-transformers or transformers folder, a hub id, or 'default'.
+    """Load a Likewise folder, a sentence-transformers or transformers folder, a hub id, 'raw' or 'default'.
+
+    `raw` is all-MiniLM-L6-v2 as it was published. `default` is the model that answers when none is named.
 
     For a model that was trained on a function from texts to vectors, pass the function again as `encoder`.
     With long="chunk", texts that are longer than the encoder's limit are read whole, in windows.

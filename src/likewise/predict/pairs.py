@@ -29,7 +29,7 @@ from likewise.answering import (
 )
 from likewise.encoders.manifest import DOCUMENT
 from likewise.encoders.reading import DAMAGED
-from likewise.encoders.resolve import local_folder
+from likewise.encoders.resolve import local_folder, possible_path
 from likewise.encoders.sentence import load_encoder
 from likewise.encoders.vectors import DEFAULT_BUDGET, Encoding
 from likewise.encoders.vocabulary import find_vocabulary
@@ -294,7 +294,10 @@ class PairsFamily(Family[PairModel]):
         """Load a folder's model, or a raw encoder, which answers `similarity` by its cosine."""
         if document is None:
             return raw_model(load_encoder(name, device=running.device))
-        grown = running.encoder is not None or os.path.lexists(Path(name) / "likewise" / "layers")
+        given = possible_path(name)
+        grown = running.encoder is not None or (
+            given is not None and os.path.lexists(given / "likewise" / "layers")
+        )
         where = Path(name) if grown else local_folder(name)
         encoder = (
             load_grown_encoder(where, document, running.encoder)

@@ -14,9 +14,10 @@ from pathlib import Path
 from likewise.data.corpora import Folder, split_files
 from likewise.data.filecache import content_digest, content_key, files_in
 from likewise.data.reading import find_named_corpus, name_splits
-from likewise.encoders.resolve import resolve
+from likewise.encoders.resolve import possible_path, resolve
 from likewise.errors import LikewiseError
 from likewise.evaluation.suites import SUITES, suite_files
+from likewise.naming import name_in_keys
 from likewise.schema.parts import EncoderSpec
 from likewise.schema.recipe import Recipe
 
@@ -31,14 +32,15 @@ def recipe_files(recipe: Recipe, data_dir: Folder = None) -> Files:
         found["the encoder"] = encoder
     for name in dict.fromkeys(name for stage in recipe.stage for name in stage.models()):
         if files := _model_files(name):
-            found[f"the model {name}"] = files
+            found[f"the model {name_in_keys(name)}"] = files
     return found
 
 
 def _model_files(name: str) -> list[Path]:
     """The files of a model that a stage reads; empty if it is not a folder on this machine."""
     try:
-        return _files_at(Path(name) if os.path.isdir(name) else Path(resolve(name)))
+        own = possible_path(name)
+        return _files_at(own if own is not None and os.path.isdir(own) else Path(resolve(name)))
     except LikewiseError:
         return []  # whoever opens it says why
 

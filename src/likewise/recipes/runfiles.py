@@ -31,6 +31,7 @@ from likewise.disk import (
 )
 from likewise.errors import LikewiseError, UsageError
 from likewise.kinds.base import RULES, Job, StageData
+from likewise.naming import kept_recipe, recipe_in_keys
 from likewise.outputs import (
     RUN_MARK,
     check_beside_inputs,
@@ -85,7 +86,7 @@ class RunPlace:
 def _begins_with(recipe: Recipe, number: int, beside: Sequence[object]) -> str:
     """A name that depends on everything that decides the result of a recipe's first stages."""
     # With defaults: one that a later version changes makes another stage.
-    document = recipe.model_dump(mode="json", exclude={"name", "description", "evaluation"})
+    document = recipe_in_keys(recipe.model_dump(mode="json", exclude={"name", "description", "evaluation"}))
     document["stage"] = document["stage"][: number + 1]
     return content_key(document, *beside, RULES, length=16)
 
@@ -288,6 +289,6 @@ def begun_recipe(work: Path) -> str:
 def _recipe_in(kept: Mapping[str, Any], work: Path) -> Recipe | None:
     """The recipe of a run as an object, so that only its meaning is compared; None if it cannot be read."""
     try:
-        return parse_recipe(kept["recipe"], str(work))
-    except (KeyError, ValueError, TypeError, LikewiseError):
+        return parse_recipe(kept_recipe(kept["recipe"]), str(work))
+    except (KeyError, ValueError, TypeError, AttributeError, LikewiseError):
         return None

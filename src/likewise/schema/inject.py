@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from likewise.data.own import OwnTable
+from likewise.naming import RAW
 from likewise.schema.base import FILTER_KEYS, HEAD_RATE, Adopted, FilteredStage, OptimisedStage, own_entry
 from likewise.schema.pairs import FEW
-from likewise.schema.parts import MAX_BATCH, MAX_EPOCHS, Part
+from likewise.schema.parts import MAX_BATCH, MAX_EPOCHS, ModelName, Part
 from likewise.spelling import spelt
 
 
@@ -94,7 +95,7 @@ class InjectStage(OptimisedStage, FilteredStage):
             "is installed)."
         ),
     )
-    aligner: str = Field(default="default", description="Encoder that aligns pairs that come without links.")
+    aligner: ModelName = Field(default=RAW, description="Encoder that aligns pairs that come without links.")
     epochs: float = Field(default=10, gt=0, le=MAX_EPOCHS)
     batch_size: int = Field(
         default=100,

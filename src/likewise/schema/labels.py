@@ -16,6 +16,7 @@ from likewise.data.own import OwnTable
 from likewise.data.reading import find_named_corpus, open_source
 from likewise.documents import to_file_name
 from likewise.errors import DataError, UsageError
+from likewise.naming import RAW
 from likewise.records import Relation
 from likewise.schema.base import (
     HEAD_RATE,
@@ -184,7 +185,7 @@ class LabelsStage(TrainedStage):
         return {
             "name": to_file_name(Path(table.name).name.partition(".")[0], "labels"),
             "method": "labels",
-            "encoder": {"name": "default"},
+            "encoder": {"name": RAW},
             "relation": {task.name: label_table(task) for task in tasks},
             "stage": [{"kind": "labels", "name": "labels", "data": [own_entry(table)], **settings}],
         }

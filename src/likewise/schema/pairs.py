@@ -15,6 +15,7 @@ from likewise.data.own import OwnTable
 from likewise.data.splits import FEWEST_TO_SPLIT
 from likewise.documents import to_file_name
 from likewise.errors import DataError, Problem, UsageError
+from likewise.naming import RAW
 from likewise.records import Relation
 from likewise.schema.base import (
     HEAD_RATE,
@@ -251,7 +252,7 @@ class PairsStage(TrainedStage):
         return {
             "name": to_file_name(Path(table.name).name.partition(".")[0], "pairs"),
             "method": "regression" if alone else "relations",
-            "encoder": {"name": "default", "normalise": alone},
+            "encoder": {"name": RAW, "normalise": alone},
             "relation": {relation.name: relation_table(relation) for relation in table.relations},
             "stage": [stage],
         }

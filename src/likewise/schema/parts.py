@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from likewise.files import may_be_path
+from likewise.naming import RAW, settled_name
 from likewise.records import Relation
 
 # The widest layer, the most rows in a step and the most times through them that anyone can mean: a number
@@ -14,6 +15,9 @@ from likewise.records import Relation
 MAX_WIDTH, MAX_BATCH, MAX_EPOCHS = 65_536, 1_000_000, 100_000
 # Data entries of a stage: each is opened and read.
 MAX_ENTRIES = 1_000
+# A key that names a model. `default` is replaced by the model that it stands for now, so that a recipe keeps
+# its meaning when another model becomes the default one.
+ModelName = Annotated[str, AfterValidator(settled_name)]
 # Encoders over word vectors.
 WORD_KINDS = ("bilstm", "lstm", "average")
 
@@ -106,11 +110,11 @@ class EncoderSpec(Part):
             "LSTM over word vectors, the average of word vectors, or ready vectors of texts (`vectors`)."
         ),
     )
-    name: str = Field(
-        default="default",
+    name: ModelName = Field(
+        default=RAW,
         description=(
-            "Checkpoint of a `pretrained` encoder: a folder, a name under `LIKEWISE_MODELS`, a hub id, or "
-            "`default`."
+            "Checkpoint of a `pretrained` encoder: a folder, a name under `LIKEWISE_MODELS`, a hub id, `raw` "
+            "(all-MiniLM-L6-v2 as published) or `default` (the model that answers when none is named)."
         ),
     )
     vectors: str = Field(

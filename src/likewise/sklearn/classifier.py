@@ -47,7 +47,7 @@ class TextClassifier(ClassifierMixin, ModelEstimator):
 
     def __init__(
         self,
-        encoder: str = "default",
+        encoder: str = "raw",
         *,
         labels: Mapping[Any, Any] | None = None,
         recipe: str | None = None,

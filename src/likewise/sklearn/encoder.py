@@ -34,7 +34,7 @@ class TextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def __init__(
         self,
-        encoder: str = "default",
+        encoder: str = "raw",
         *,
         device: str | None = None,
         precision: str = "fp32",

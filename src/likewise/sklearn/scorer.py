@@ -30,12 +30,13 @@ class PairScorer(RegressorMixin, ModelEstimator):
     `fit` runs `likewise.train` on them: it sets a part of the pairs aside to choose the best step, and keeps
     the encoder as it is if no step is better.
 
-    `encoder` is the name of an encoder or a folder. `relation` names what y rates and its scale
-    ("similarity:0..5"); without a scale ("similarity") the usual range around the numbers in y is taken and
-    reported. `recipe` is the name of a recipe or its file; None takes the one that `likewise train FILE`
-    takes for a table. `epochs`, `learning_rate` and `batch_size` set these keys of its last stage, and
-    `overrides` any others ({"stage.0.warmup": 0}); None keeps the recipe's values. `random_state` is the
-    seed; None takes the recipe's seed, so that fits are repeatable. `verbose` shows the training.
+    `encoder` is the name of an encoder or a folder; `raw` is all-MiniLM-L6-v2 as it was published. `relation`
+    names what y rates and its scale ("similarity:0..5"); without a scale ("similarity") the usual range
+    around the numbers in y is taken and reported. `recipe` is the name of a recipe or its file; None takes
+    the one that `likewise train FILE` takes for a table. `epochs`, `learning_rate` and `batch_size` set
+    these keys of its last stage, and `overrides` any others ({"stage.0.warmup": 0}); None keeps the recipe's
+    values. `random_state` is the seed; None takes the recipe's seed, so that fits are repeatable. `verbose`
+    shows the training.
 
     After `fit`, `model_` is the trained model (`model_.save(folder)` writes it) and `relation_` is the
     relation with its scale.
@@ -43,7 +44,7 @@ class PairScorer(RegressorMixin, ModelEstimator):
 
     def __init__(
         self,
-        encoder: str = "default",
+        encoder: str = "raw",
         *,
         relation: str = "similarity",
         recipe: str | None = None,
