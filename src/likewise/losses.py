@@ -181,19 +181,25 @@ def infonce(
     return _masked(value, wanted)
 
 
-def anchored(vectors: Tensor, anchors: Tensor, a: Tensor, b: Tensor) -> Tensor:
+def anchored(vectors: Tensor, anchors: Tensor, a: Tensor, b: Tensor, free: Tensor | None = None) -> Tensor:
     """Mean squared change of the batch's cosines from those of the starting encoder. One number, no head.
 
-    `vectors` and `anchors` are N×d; `a` and `b` are the rows of the rated pairs. Rated pairs, and a text with
-    itself, are left out: the ratings may change the cosines that they rate, and all other cosines should
-    stay. This loss is our own; compare relational knowledge distillation (Park et al. 2019).
+    `vectors` and `anchors` are N×d; `a` and `b` are the rows of the pairs, and `free` (B) says whose cosine
+    the ratings may change: pairs that a cosine head learns, all of them by default. Their cosines, and those
+    of a text with itself, are left out; all others should stay. The other pairs of the data are few and
+    close, so their mean is added to the mean of all the rest. This loss is our own; compare relational
+    knowledge distillation (Park et al. 2019).
     """
     now, before = (functional.normalize(x.float(), dim=-1) for x in (vectors, anchors))
-    free = ~torch.eye(len(now), dtype=torch.bool, device=now.device)
-    free[a, b] = False
-    free[b, a] = False
+    rest = ~torch.eye(len(now), dtype=torch.bool, device=now.device)
+    rest[a, b] = False
+    rest[b, a] = False
     change = (now @ now.T - before @ before.T) ** 2
-    return (change * free).sum() / free.sum().clamp(min=1)
+    kept = (change * rest).sum() / rest.sum().clamp(min=1)
+    if free is None:
+        return kept
+    held = ~free
+    return kept + (change[a, b] * held).sum() / held.sum().clamp(min=1)
 
 
 def _masked(values: Tensor, mask: Tensor) -> Tensor:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 DEFAULT_BUDGET = 2048
+_GPU_BUDGET = 32_768
 # Characters of texts that are divided into windows and held at once.
 _GROUP_CHARS = 16_000_000
 
@@ -41,14 +42,17 @@ def encode_texts(
     texts: Sequence[str],
     *,
     precision: str = "fp32",
-    token_budget: int = DEFAULT_BUDGET,
+    token_budget: int | None = None,
     features: TextFeatures | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Vectors:
     """The vectors of texts, N×d, in the given order; `progress` receives the number of encoded texts.
 
-    `features` made with long="chunk" divide the texts that are longer than the encoder's limit.
+    `features` made with long="chunk" divide the texts that are longer than the encoder's limit. Without a
+    `token_budget`, batches are as large as the device deserves.
     """
+    if token_budget is None:
+        token_budget = DEFAULT_BUDGET if encoder.device.type == "cpu" else _GPU_BUDGET
     features = features or TextFeatures(encoder)
     distinct = list(dict.fromkeys(texts))
     features.add(distinct)

@@ -20,16 +20,25 @@ if TYPE_CHECKING:
 # chunk).
 _CHUNK_GROWTH = 1.3
 _CHUNK_MINIMUM = 8
+# The same for batches of hundreds of texts on a GPU, where a chunk costs more than some padding.
+_LARGE_GROWTH, _LARGE_MINIMUM = 2.0, 64
 
 
 class DistinctTexts:
     """The distinct texts of a step, shortest first, and the row of each among their vectors."""
 
-    def __init__(self, texts: Iterable[str], features: TextFeatures, *, chunked: bool) -> None:
+    def __init__(
+        self, texts: Iterable[str], features: TextFeatures, *, chunked: bool, large: bool = False
+    ) -> None:
         self.texts = sorted(set(texts), key=lambda text: (features.length(text), text))
         self._place = {text: index for index, text in enumerate(self.texts)}
-        # On a GPU one chunk is faster.
-        chunks = length_chunks(self.texts, features) if chunked else [self.texts]
+        # On a GPU one chunk is faster, unless hundreds of texts would be padded to the longest.
+        if chunked:
+            chunks: Iterable[list[str]] = length_chunks(self.texts, features)
+        elif large:
+            chunks = length_chunks(self.texts, features, growth=_LARGE_GROWTH, minimum=_LARGE_MINIMUM)
+        else:
+            chunks = [self.texts]
         self.chunks: list[dict[str, Any]] = [features.batch(chunk) for chunk in chunks]
 
     def rows(self, texts: Iterable[str]) -> torch.Tensor:
@@ -37,14 +46,17 @@ class DistinctTexts:
         return torch.tensor([self._place[text] for text in texts])
 
 
-def length_chunks(distinct: Sequence[str], features: TextFeatures) -> Iterator[list[str]]:
+def length_chunks(
+    distinct: Sequence[str],
+    features: TextFeatures,
+    *,
+    growth: float = _CHUNK_GROWTH,
+    minimum: int = _CHUNK_MINIMUM,
+) -> Iterator[list[str]]:
     """Texts sorted by length, cut into chunks where padding would grow."""
     chunk: list[str] = []
     for text in distinct:
-        longer = len(chunk) >= _CHUNK_MINIMUM and features.length(text) > _CHUNK_GROWTH * features.length(
-            chunk[0]
-        )
-        if longer:
+        if len(chunk) >= minimum and features.length(text) > growth * features.length(chunk[0]):
             yield chunk
             chunk = []
         chunk.append(text)

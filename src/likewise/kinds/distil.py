@@ -215,7 +215,7 @@ def text_batches(
         idle = items[0] < 0
         numbers = [-1 - item for item in items] if idle else list(items)
         texts = [rows.texts[number] for number in numbers]
-        distinct = DistinctTexts(texts, features, chunked=share.chunked)
+        distinct = DistinctTexts(texts, features, chunked=share.chunked, large=True)
         return {
             "chunks": distinct.chunks,
             "order": distinct.rows(texts),

@@ -70,7 +70,8 @@ def _check_spread(objectives: Sequence[Objective], records: Sequence[Record]) ->
     files = list(dict.fromkeys(record.source.rpartition(":")[0] or "the table" for record in records))
     where = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
     problems = []
-    for name in dict.fromkeys(objective.relation.name for objective in objectives):
+    # An objective without weight learns nothing: its relation is answered as the stage found it.
+    for name in dict.fromkeys(one.relation.name for one in objectives if one.weight):
         values = [value for record in records if (value := record.values.get(name)) is not None]
         if not values:
             found = f"relation {name!r} has no rating in any of the {len(records):,} training pairs"

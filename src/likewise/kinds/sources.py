@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from likewise.data import infer_relations, load_records, open_table
+from likewise.data import infer_relations, load_records, open_table, read
+from likewise.data.catalogue import is_parallel_corpus
+from likewise.data.parallel import read_parallel
 from likewise.data.reading import find_named_corpus
 from likewise.errors import DataError, Problem
 from likewise.methods.regression import round_half_even
@@ -36,6 +39,8 @@ def load_source(
     `pairs=False`, each row holds one text.
     """
     source: object = (tables or {}).get(spec.source, spec.source)
+    if spec.constant:
+        return _unrated(spec, source, relations, data_dir)
     # A table is opened once: whoever reads its columns hands it on to whoever reads its rows.
     opened = source if find_named_corpus(source) else open_table(source)
     stored = stored_relations(spec, opened, relations, tell)
@@ -59,6 +64,25 @@ def load_source(
         for record in records
     ]
     return add_noise(moved, relations, spec.noise, seed) if spec.noise else moved
+
+
+def _unrated(
+    spec: DataSpec, source: object, relations: Mapping[str, Relation], data_dir: str | Path | None
+) -> list[Record]:
+    """The pairs of a source without ratings, all with the entry's constant answers."""
+    values = {
+        name: relations[name].check(value, f"constant of {spec.source}")
+        for name, value in spec.constant.items()
+        if name in relations
+    }
+    if isinstance(source, str) and is_parallel_corpus(source):
+        parallel = read_parallel(source, data_dir=data_dir)
+        pairs = islice(zip(parallel.a, parallel.b, strict=True), spec.limit)
+        return [Record(pair, values, f"{spec.source}:{row}") for row, pair in enumerate(pairs, start=1)]
+    records = read(
+        source, relations=(), text_a=spec.text_a, text_b=spec.text_b, data_dir=data_dir, limit=spec.limit
+    )
+    return [replace(record, values=values) for record in records]
 
 
 def stored_relations(
@@ -113,6 +137,8 @@ def _none_found(
 
 def move_value(value: Value | None, old: Relation, new: Relation, spec: DataSpec) -> Value | None:
     """A stored value on the recipe's relation: labels stay, numbers are mapped to its scale, then rounded."""
+    if isinstance(value, str) and new.name in spec.labels:
+        return spec.labels[new.name].get(value)
     if value is None or new.kind != "graded" or isinstance(value, str):
         return value
     number = float(value)

@@ -25,7 +25,9 @@ def read_texts(job: Job[DistilStage], notes: list[str]) -> list[str]:
     leaks = SideFilter.of(job.stage, job.context.data_dir)
     found: dict[str, None] = {}
     for number, spec in enumerate(job.stage.data):
-        texts = list(dict.fromkeys(text for text in _texts_of(job, spec) if not text.isspace() and text))
+        texts = list(dict.fromkeys(text for text in _texts_of(job, spec) if text.strip()))
+        if spec.max_chars is not None:
+            texts = [text for text in texts if len(text) <= spec.max_chars]
         if not texts:
             problem = Problem(f"stage.{job.number}.data.{number}", f"{spec.source} has no text", "remove it")
             raise DataError([problem])

@@ -344,8 +344,19 @@ class PairModel(nn.Module):
         if self.weighting == "mean":
             total = total / len(parts)
         if anchors is not None:
-            total = total + self.anchor * anchored(vectors, anchors, a, b)
+            free = self._rated_by_cosine(targets)
+            total = total + self.anchor * anchored(vectors, anchors, a, b, free)
         return {"loss": total}
+
+    def _rated_by_cosine(self, targets: Mapping[str, Tensor]) -> Tensor | None:
+        """The pairs whose cosine the ratings may change; None if no head but cosines is trained."""
+        if all(objective.head in _COSINES for objective in self.objectives):
+            return None
+        rated = torch.zeros(len(next(iter(targets.values()))), dtype=torch.bool, device=self.encoder.device)
+        for objective in self.objectives:
+            if objective.head in _COSINES:
+                rated |= ~torch.isnan(targets[objective.target_key][:, 0])
+        return rated
 
     def _encode_descriptions(self, inputs: dict[str, Any], names: Sequence[str]) -> dict[str, Tensor]:
         vectors = self.encode_chunks([inputs])

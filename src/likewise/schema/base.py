@@ -13,9 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import (
     Field,
     PositiveInt,
-    SerializerFunctionWrapHandler,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
@@ -87,10 +85,6 @@ class Stage(Part):
     texts: ClassVar[frozenset[int]] = frozenset({2})
     # Keys that older recipes may still hold, each with the only value that is ignored.
     retired: ClassVar[Mapping[str, object]] = {}
-    # Keys that were added later. At their defaults they are not written, so the recipes and kept runs from
-    # before them stay as they are.
-    later: ClassVar[frozenset[str]] = frozenset()
-
     kind: str = Field(description="Kind of the stage, which decides what other keys it has.")
     name: Title = Field(default="", description="Name of the stage in the plan and in reports.")
 
@@ -110,17 +104,6 @@ class Stage(Part):
             return data
         return {
             key: value for key, value in data.items() if key not in cls.retired or value != cls.retired[key]
-        }
-
-    @model_serializer(mode="wrap")
-    def _without_later_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out keys that were added later, if they have their defaults."""
-        found: dict[str, Any] = handler(self)
-        fields = type(self).model_fields
-        return {
-            key: value
-            for key, value in found.items()
-            if key not in self.later or getattr(self, key) != fields[key].default
         }
 
     @classmethod

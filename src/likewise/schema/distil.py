@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from likewise.data.own import OwnTable
 from likewise.files import may_be_path
 from likewise.schema.base import FILTER_KEYS, Adopted, FilteredStage, OptimisedStage
-from likewise.schema.parts import MAX_BATCH, MAX_ENTRIES, DataSpec, EncoderSpec, Part
+from likewise.schema.parts import MAX_BATCH, MAX_ENTRIES, DataSpec, EncoderSpec, ModelName, Part
 from likewise.spelling import spelt
 
 # Each teacher encodes every text, and its vectors stay in memory.
@@ -34,6 +34,9 @@ class TextsSpec(Part):
     limit: int | None = Field(
         default=None, gt=0, description="Largest number of texts, a sample that is the same for all seeds."
     )
+    max_chars: int | None = Field(
+        default=None, gt=0, description="Number of characters beyond which a text is left out."
+    )
 
 
 class DistilStage(OptimisedStage, FilteredStage):
@@ -50,7 +53,7 @@ class DistilStage(OptimisedStage, FilteredStage):
     texts: ClassVar[frozenset[int]] = frozenset({1, 2})
 
     kind: Literal["distil"]
-    teachers: tuple[str, ...] = Field(
+    teachers: tuple[ModelName, ...] = Field(
         min_length=1,
         max_length=MAX_TEACHERS,
         description=(

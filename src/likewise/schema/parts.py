@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from likewise.files import may_be_path
 from likewise.naming import RAW, settled_name
@@ -26,6 +35,22 @@ class Part(BaseModel):
     """Base of all parts: unknown keys are errors, values do not change, numbers are finite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    # Keys that were added later. At their defaults they are not written, so the recipes and kept runs from
+    # before them stay as they are.
+    later: ClassVar[frozenset[str]] = frozenset()
+
+    @model_serializer(mode="wrap")
+    def _without_later_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out keys that were added later, if they have their defaults."""
+        found: dict[str, Any] = handler(self)
+        fields = type(self).model_fields
+        return {
+            key: value
+            for key, value in found.items()
+            if key not in self.later
+            or getattr(self, key) != fields[key].get_default(call_default_factory=True)
+        }
 
 
 class RelationSpec(Part):
@@ -203,6 +228,8 @@ class EncoderSpec(Part):
 class DataSpec(Part):
     """Rated or labelled rows: a file, a corpus with its split such as stsb/train, or a hub id."""
 
+    later: ClassVar[frozenset[str]] = frozenset({"labels", "constant", "dev_share"})
+
     source: str = Field(description="File, corpus with its split such as `stsb/train`, or hub id.")
     text_a: str | None = Field(
         default=None, description="Column of the first text, or of the only one; guessed if left out."
@@ -213,6 +240,29 @@ class DataSpec(Part):
         description=(
             "Column of a file, or relation of a corpus, that holds each relation of the recipe; by default "
             "the one of the same name."
+        ),
+    )
+    labels: dict[str, dict[str, str]] = Field(
+        default_factory=dict,
+        description=(
+            "For a relation, the labels that stand for each label of the source; rows with other labels are "
+            "not rated for it."
+        ),
+    )
+    constant: dict[str, str | float] = Field(
+        default_factory=dict,
+        description=(
+            "The same answer for every row of a source without ratings, such as translations: "
+            '`{ paraphrase = "paraphrase" }`.'
+        ),
+    )
+    dev_share: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description=(
+            "Share of the rows of this entry that becomes a dev set beside those of `dev`, without shared "
+            "texts; the same rows for all seeds."
         ),
     )
     rescale: bool = Field(
