@@ -38,7 +38,8 @@ def related(bundle: Bundle, *, members: Mapping[str, str]) -> Iterator[RowFields
         for row in table(bundle, member=member, delimiter=",", quoted=True):
             texts = [line.strip() for line in str(row.get("Text", "")).split("\n") if line.strip()]
             if len(texts) != 2:
-                found = f"{row.get('PairID') or 'a row'} has {counted(len(texts), 'line')} of text, but 2 are expected"
+                many = counted(len(texts), "line")
+                found = f"{row.get('PairID') or 'a row'} has {many} of text, but 2 are expected"
                 raise FormatError([Problem(bundle.require(member).name, found, _REMEDY)])
             first, second = map(_unquoted, texts)
             yield {"lang": code, "sentence1": first, "sentence2": second, "score": row.get("Score", "")}
