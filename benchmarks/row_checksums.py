@@ -40,7 +40,7 @@ def columns_of(corpus: Corpus, split: Split, present: tuple[str, ...]) -> list[s
     read = [column for text in corpus.texts for column in text.split("+")]
     read += [rating.column for rating in corpus.ratings]
     read += [corpus.subset] if corpus.subset in present else []
-    read += [*split.where, *([split.draw.by] if split.draw else [])]
+    read += [*split.where, *([split.draw.by] if split.draw and split.draw.by else [])]
     return [f"{name}:number" if name in numbers else name for name in dict.fromkeys(read)]
 
 

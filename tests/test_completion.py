@@ -69,10 +69,10 @@ def test_completion_never_offers_what_a_shell_would_act_on(folder):
 
 
 def test_completion_knows_the_suites():
-    from likewise.evaluation.suites import CROSSLINGUAL
+    from likewise.evaluation.suites import NOT_TASKS
     from likewise.evaluation.suites import SUITES as KNOWN
 
-    assert set(SUITES) == {*KNOWN, CROSSLINGUAL}
+    assert set(SUITES) == {*KNOWN, *NOT_TASKS}
 
 
 def test_completion_answers_quickly_without_torch(folder):

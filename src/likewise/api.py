@@ -46,6 +46,7 @@ from likewise.wording import sentence
 
 if TYPE_CHECKING:
     from likewise.encoders.external import TextFunction
+    from likewise.evaluation.challenge_result import ChallengeResult
     from likewise.evaluation.crosslingual import CrosslingualResult
     from likewise.evaluation.results import SuiteResult
     from likewise.evaluation.suites import Suite
@@ -93,7 +94,7 @@ def evaluate(
     log: bool = True,
     quiet: bool = False,
     progress: Callable[[int], None] | None = None,
-) -> SuiteResult | CrosslingualResult:
+) -> SuiteResult | CrosslingualResult | ChallengeResult:
     """Measure a model on a suite or on rows of your own. The result carries its protocol.
 
     A suite is a name such as `sts7` (the default) or a FILE.toml. Rows of your own are `data`: a file, a
@@ -105,13 +106,13 @@ def evaluate(
     for most other suites. A model without pair vectors always answers from its own source. `metric` applies
     to tasks that name none; it defaults to the relation's metric (spearman, or accuracy for classes). A task
     that the model cannot answer, or that has no value, is left out with a note. The suite `crosslingual` is
-    measured by `evaluate_crosslingual` and takes none of these options. With long="chunk", texts that are
-    longer than the encoder's limit are read whole.
+    measured by `evaluate_crosslingual` and takes none of these options. The suite `challenge` takes `source`
+    and `keep_predictions`. With long="chunk", texts that are longer than the encoder's limit are read whole.
 
     A progress bar is shown on standard error. `quiet` stops that. `progress` is a function of yours that is
     told the number of texts instead.
     """
-    from likewise.evaluation.suites import CROSSLINGUAL, Suite, get_suite
+    from likewise.evaluation.suites import CHALLENGE, CROSSLINGUAL, Suite, get_suite
 
     _check_measuring(source, aggregation, metric, keep_predictions, quiet, progress)
     _check_places(model, device, precision, data_dir)
@@ -125,17 +126,12 @@ def evaluate(
     suite = "sts7" if suite is None else suite
     if not isinstance(suite, Suite):
         _check_suite(suite)
+    shared: dict[str, Any] = {"device": device, "precision": precision, "long": long, "log": log}
+    shared |= {"quiet": quiet, "progress": progress}
     if suite == CROSSLINGUAL:
-        return evaluate_crosslingual(
-            model,
-            data_dir=data_dir,
-            device=device,
-            precision=precision,
-            long=long,
-            log=log,
-            quiet=quiet,
-            progress=progress,
-        )
+        return evaluate_crosslingual(model, data_dir=data_dir, **shared)
+    if suite == CHALLENGE:
+        return _evaluate_challenge(model, source, keep_predictions=keep_predictions, **shared)
     chosen = get_suite(suite) if isinstance(suite, str | Path) else suite
     with _counted_texts(model, quiet, progress) as counting:
         loaded = _opened(model, chosen, device, precision, long)
@@ -290,7 +286,39 @@ def evaluate_crosslingual(
     return result
 
 
-def _log(answering: Answering, result: SuiteResult | CrosslingualResult) -> None:
+def _evaluate_challenge(
+    model: str | os.PathLike[str] | Answering,
+    source: str | None,
+    *,
+    keep_predictions: bool,
+    device: str | None,
+    precision: str,
+    long: Long,
+    log: bool,
+    quiet: bool,
+    progress: Callable[[int], None] | None,
+) -> ChallengeResult:
+    """Measure a model on the challenge set that comes with the package."""
+    from likewise.evaluation.challenge import measure_challenge
+
+    with _counted_texts(model, quiet, progress) as counting:
+        loaded: Answering
+        loaded = (
+            model
+            if isinstance(model, Answering)
+            else load(model, device=device, precision=precision, long=long)
+        )
+        result = measure_challenge(
+            loaded, source=source, keep_predictions=keep_predictions, progress=counting
+        )
+    if log:
+        _log(loaded, result)
+    if result.cut is not None:
+        logging.getLogger("likewise").warning("%s", result.cut)
+    return result
+
+
+def _log(answering: Answering, result: SuiteResult | CrosslingualResult | ChallengeResult) -> None:
     from likewise.evaluation.runlog import log_test_run
 
     recipe = str((answering.about.get("recipe") or {}).get("name", ""))

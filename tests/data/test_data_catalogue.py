@@ -6,6 +6,7 @@ import lzma
 import shutil
 from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
@@ -100,7 +101,7 @@ def test_catalogue_labels_are_the_same_words_in_every_corpus():
     assert binary == ("not_entailment", "entailment")
     assert set(labels["entailment"]) == {"sick", "sick9840", "snli", "snli_counterfactual", "mnli"}
     assert set(labels["entailment"].values()) == {NLI}
-    assert set(labels["paraphrase"]) == {"mrpc", "qqp", "paws_wiki", "parade"}
+    assert set(labels["paraphrase"]) == {"mrpc", "qqp", "paws_wiki", "paws_wiki_split", "parade"}
     assert set(labels["paraphrase"].values()) == {("not_paraphrase", "paraphrase")}
 
 
@@ -192,6 +193,21 @@ def test_catalogue_rows_that_are_pairs_of_the_seven_tests(source, pairs, data_di
     }
     rows = load_records(source, data_dir=data_dir)
     assert sum(pair_key(record.a, record.b) in held for record in rows) == pairs
+
+
+@pytest.mark.realdata
+def test_catalogue_parts_of_paws_wiki_share_no_text(data_dir):
+    parts = {
+        name: load_corpus(*name.split("/"), data_dir=data_dir)
+        for name in ("paws_wiki_split/train", "paws_wiki_split/dev", "paws_wiki/test")
+    }
+    keys = [{text_key(text) for record in part for text in record.texts} for part in parts.values()]
+    assert all(one.isdisjoint(other) for one, other in combinations(keys, 2))
+    found = Counter(record.source for part in list(parts.values())[:2] for record in part)
+    assert (len(found), set(found.values())) == (8000, {1})
+    for part, share in zip(parts.values(), (0.441, 0.442, 0.442), strict=True):
+        paraphrases = sum(record.values["paraphrase"] == "paraphrase" for record in part)
+        assert paraphrases / len(part) == pytest.approx(share, abs=0.03)
 
 
 @pytest.mark.realdata

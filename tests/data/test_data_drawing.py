@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from likewise.cli.data import app
 from likewise.data import check, find_corpus, load_corpus, text_key
 from likewise.data.catalogue import Corpus, Rating, SeededDraw, Split
-from likewise.data.corpora import corpus_table, drawn_order, verify
+from likewise.data.corpora import corpus_table, verify
+from likewise.data.drawing import apart_order, drawn_order
 from likewise.errors import DataError, FormatError
 from likewise.records import Relation
 
@@ -72,6 +73,28 @@ def test_drawing_order_gives_every_stretch_the_shares_of_the_groups():
     for start in range(0, 100, 20):
         assert Counter(groups[number] for number in order[start : start + 20])["rare"] == 2
     assert drawn_order([], 1) == []
+
+
+def test_drawing_by_text_is_pinned_and_keeps_shared_texts_together():
+    """This order may never change either."""
+    rows = [("a", "b"), ("c", "d"), ("e", "F"), ("B!", "g"), ("f", "h"), ("i", "j")]
+    assert apart_order(rows, 1) == [5, 2, 4, 0, 3, 1]
+    digests = {hashlib.sha256(b"1:%d" % number).hexdigest(): number for number in (0, 1, 2, 5)}
+    assert [digests[digest] for digest in sorted(digests)] == [5, 2, 0, 1]
+    assert apart_order([], 1) == []
+
+
+def test_drawing_by_text_takes_the_rows_of_its_stretch(folder):
+    (folder / "own.tsv").write_text(
+        "label\ttext\n" + "".join(f"up\tText {n // 2}.\n" for n in range(8)), encoding="utf-8"
+    )
+    draws = [SeededDraw(1, "", 8, start, stop, apart=True) for start, stop in ((0, 4), (4, 8))]
+    corpus = own_corpus(*draws)
+    parts = [{row.fields["text"] for row in rows_of(corpus, name, folder)} for name in ("0", "1")]
+    assert [len(part) for part in parts] == [2, 2]
+    assert parts[0].isdisjoint(parts[1])
+    with pytest.raises(DataError, match="the file has 8 rows, but 9 are expected to draw from"):
+        rows_of(own_corpus(SeededDraw(1, "", 9, 0, 4, apart=True)), "0", folder)
 
 
 def test_drawing_order_does_not_hang_on_the_order_in_which_groups_appear():

@@ -264,7 +264,7 @@ def test_layouts_name_file_and_line_of_what_is_not_as_published(tmp_path):
         "jsts", {"valid-v1.3.json": '{"sentence1": "x"}\n'}, "."
     )
     one_text = "PairID,Text,Score\nENG-7,A boat floats.,0.5\n"
-    assert "eng_train.csv: ENG-7 has 1 lines of text, but 2 are expected" in told(
+    assert "eng_train.csv: ENG-7 has 1 line of text, but 2 are expected" in told(
         "semrel", {"eng_train.csv": one_text}, "."
     )
     files = {

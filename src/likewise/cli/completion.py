@@ -10,7 +10,7 @@ from pathlib import Path
 Complete = Callable[[str], list[str]]
 
 # As in likewise.evaluation.suites, which loads too much for the time between two keys.
-SUITES = ("sts7", "relations", "classification", "paraphrase", "language-pairs", "crosslingual")
+SUITES = ("sts7", "relations", "classification", "paraphrase", "language-pairs", "crosslingual", "challenge")
 # A shell may act on other characters. Names that hold them have to be typed.
 _HARMLESS = re.compile(r"[\w./@%+,~-]+")
 _MOST = 200

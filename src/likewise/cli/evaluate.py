@@ -18,12 +18,14 @@ from likewise.errors import EvaluationError, LikewiseError, UsageError
 from likewise.outputs import check_output_file, is_same
 
 if TYPE_CHECKING:
+    from likewise.evaluation.challenge_result import ChallengeResult
     from likewise.evaluation.crosslingual import CrosslingualResult
     from likewise.evaluation.differences import Difference
     from likewise.evaluation.results import SuiteResult
     from likewise.evaluation.suites import Suite
 
-    Results = dict[str, SuiteResult | CrosslingualResult]
+    Result = SuiteResult | CrosslingualResult | ChallengeResult
+    Results = dict[str, Result]
 
 
 _NO_REPORT = "--report works only with --suite crosslingual. Use --output to write any result as JSON."
@@ -43,8 +45,8 @@ def evaluate(
         typer.Option(
             "--suite",
             help=(
-                "Suite: sts7, relations, crosslingual, language-pairs, paraphrase, classification "
-                "or a FILE.toml. Defaults to sts7."
+                "Suite: sts7, challenge, relations, crosslingual, language-pairs, paraphrase, "
+                "classification or a FILE.toml. Defaults to sts7."
             ),
             autocompletion=offering(suites),
         ),
@@ -108,25 +110,27 @@ def evaluate(
     """Measure models on a suite or on a file of your own. With two models, also the difference.
 
     The source "answer" is what `likewise score` answers, and "matcher" exists only for label models. The
-    suites sts7 and language-pairs measure the cosine by default. Other suites measure the answer. The
-    default metric is spearman or accuracy. The log is runs/likewise-test-runs.jsonl.
+    suites sts7 and language-pairs measure the cosine by default, challenge measures the answer and the
+    cosine, and other suites measure the answer. The default metric is spearman or accuracy. The log is
+    runs/likewise-test-runs.jsonl.
 
     Example: likewise evaluate raw my-model --data test.csv --relation similarity:0..5
     """
     quiet_libraries()
     from likewise.data.dialects import name_delimiter
     from likewise.evaluation.protocol import Protocol
+    from likewise.evaluation.suites import CROSSLINGUAL
 
     if delimiter is not None and data is None:
         raise UsageError("--delimiter describes a file of your own. Name it with --data.")
     name_delimiter([data], delimiter)
     chosen = _chosen(suite, data, relation, text_a, text_b, data_dir)
     Protocol(metric=metric or "spearman", aggregation=aggregation, source=source or "answer")  # type: ignore[arg-type]
-    if report is not None and not isinstance(chosen, str):
+    if report is not None and chosen != CROSSLINGUAL:
         raise UsageError(_NO_REPORT)
     read = [name for name in (suite, data) if name is not None]
     _check_outputs(output, report, models, [*_files(chosen, data_dir), *read], overwrite)
-    results: dict[str, SuiteResult | CrosslingualResult] = {}
+    results: Results = {}
     failed: dict[str, LikewiseError] = {}
     options_of_all: dict[str, Any] = {
         "source": source,
@@ -164,7 +168,7 @@ def _chosen(
 ) -> str | Suite:
     """The suite, or the one over a file of the user's own."""
     from likewise.api import own_suite
-    from likewise.evaluation.suites import CROSSLINGUAL, get_suite
+    from likewise.evaluation.suites import NOT_TASKS, get_suite
 
     if data is not None:
         if suite is not None:
@@ -174,7 +178,7 @@ def _chosen(
         raise UsageError(
             "--relation, --text-a and --text-b describe a file of your own. Name it with --data."
         )
-    return CROSSLINGUAL if suite == CROSSLINGUAL else get_suite(suite or "sts7")
+    return suite if suite in NOT_TASKS else get_suite(suite or "sts7")
 
 
 def _files(chosen: str | Suite, data_dir: Path | None) -> list[Path]:
@@ -210,7 +214,7 @@ def _check_outputs(
         check_output_file(file, inputs=models, overwrite=overwrite, option="--report")
 
 
-def _evaluate(model: str, chosen: str | Suite, settings: dict[str, Any]) -> SuiteResult | CrosslingualResult:
+def _evaluate(model: str, chosen: str | Suite, settings: dict[str, Any]) -> Result:
     from likewise.api import evaluate
 
     with counting(f"evaluating {Path(model).name}", "texts", None) as advance:
@@ -239,7 +243,7 @@ def _report_files(report: Path | None, models: Sequence[str]) -> list[Path]:
     return [_report_folder(report, models, model) / name for model in models for name in REPORT_FILES]
 
 
-def _write_report(found: SuiteResult | CrosslingualResult, folder: Path, *, replace: bool) -> None:
+def _write_report(found: Result, folder: Path, *, replace: bool) -> None:
     from likewise.evaluation.crosslingual import CrosslingualResult, write_report
 
     if not isinstance(found, CrosslingualResult):

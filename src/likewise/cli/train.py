@@ -18,6 +18,7 @@ from likewise.cli.console import TrainingView, counting, err, note, out, quiet_l
 from likewise.errors import DataError, Interrupted, UsageError
 
 if TYPE_CHECKING:
+    from likewise.evaluation.challenge_result import ChallengeResult
     from likewise.evaluation.crosslingual import CrosslingualResult
     from likewise.evaluation.results import SuiteResult
     from likewise.predict import Answerer
@@ -160,7 +161,9 @@ def train(
     _show(report, results, as_json=as_json)
 
 
-def _show(report: RunReport, results: list[SuiteResult | CrosslingualResult], *, as_json: bool) -> None:
+def _show(
+    report: RunReport, results: list[SuiteResult | CrosslingualResult | ChallengeResult], *, as_json: bool
+) -> None:
     """Print what was trained and measured."""
     if as_json:
         document = {
@@ -202,17 +205,19 @@ def _saying_how_to_go_on(target: Path) -> Iterator[None]:
 
 def _evaluate(
     model: Answerer, recipe: Recipe, data_dir: Path | None
-) -> list[SuiteResult | CrosslingualResult]:
+) -> list[SuiteResult | CrosslingualResult | ChallengeResult]:
     """Run the recipe's evaluation by the model's own answer and by the suite's source; skip it if the data
     is missing.
     """
     from likewise.answering import ANSWER
     from likewise.api import evaluate
-    from likewise.evaluation.suites import CROSSLINGUAL, get_suite
+    from likewise.evaluation.suites import CHALLENGE, CROSSLINGUAL, get_suite
 
     suite, results = recipe.evaluation.suite, []
     try:
-        asked = ("cosine",) if suite == CROSSLINGUAL else dict.fromkeys((ANSWER, get_suite(suite).source))
+        # These two are measured at once; other suites by the model's answer and by their own source.
+        whole = {CROSSLINGUAL: ("cosine",), CHALLENGE: (ANSWER,)}
+        asked = whole.get(suite) or tuple(dict.fromkeys((ANSWER, get_suite(suite).source)))
         for source in asked:
             with counting(f"evaluating by {source}", "texts", None) as advance:
                 results.append(

@@ -30,13 +30,17 @@ _CROSSED = re.compile("([^-_]+)-([^-_]+)_(.+)")
 
 @dataclass(frozen=True, slots=True)
 class SeededDraw:
-    """Rows `start` to `stop` of a seeded order of `of` rows, in which the values of column `by` alternate."""
+    """Rows `start` to `stop` of a seeded order of `of` rows.
+
+    In this order the values of column `by` alternate, or rows that share texts stand together (`apart`).
+    """
 
     seed: int
     by: str
     of: int
     start: int
     stop: int
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +232,7 @@ def _corpus(name: str, entry: dict[str, Any]) -> Corpus:
 def _split(name: str, entry: dict[str, Any]) -> Split:
     asked = entry.pop("where", {}).items()
     where = {column: [value] if isinstance(value, str) else value for column, value in asked}
-    draw = SeededDraw(**entry.pop("draw")) if "draw" in entry else None
+    draw = SeededDraw(**{"by": "", **entry.pop("draw")}) if "draw" in entry else None
     return Split(name, where=where, draw=draw, **entry)
 
 

@@ -11,11 +11,12 @@ from itertools import zip_longest
 from pathlib import Path
 
 from likewise.data.canonical import RowDigest, stored_checksums
-from likewise.data.catalogue import Corpus, SeededDraw, Split, find_corpus
+from likewise.data.catalogue import Corpus, Split, find_corpus
 from likewise.data.compression import COMPRESSIONS, STREAM_ERRORS, cut_short, open_bytes, split_endings
+from likewise.data.drawing import drawn_table
 from likewise.data.filecache import user_cache
 from likewise.data.hub import hub_table
-from likewise.data.rows import Fail, Row, Table, ignore
+from likewise.data.rows import Fail, Row, Table
 from likewise.data.tables import open_table
 from likewise.data.values import is_missing, to_label, to_number, to_record
 from likewise.errors import DataError, Problem, UsageError
@@ -48,10 +49,10 @@ def corpus_table(corpus: Corpus, split: Split, *, data_dir: Folder = None) -> Ta
         return crossed_table(corpus, split, first, second)
     stored = _stored_table(corpus, split, data_dir)
     parts = [column for text in corpus.texts for column in text.split("+")]
-    drawn_by = () if split.draw is None else (split.draw.by,)
+    drawn_by = (split.draw.by,) if split.draw is not None and split.draw.by else ()
     wanted = (*parts, *(rating.column for rating in corpus.ratings), *split.where, *drawn_by)
     _require_columns(stored, wanted, corpus)
-    kept = _kept_table(stored, split)
+    kept = _kept_table(stored, split, parts)
 
     def scan(fail: Fail) -> Iterator[Row]:
         for fields, source in kept.scan(fail):
@@ -185,7 +186,7 @@ def _require_columns(table: Table, wanted: Iterable[str], corpus: Corpus) -> Non
         raise DataError([Problem(table.name, found, f"use the file as published ({corpus.citation})")])
 
 
-def _kept_table(stored: Table, split: Split) -> Table:
+def _kept_table(stored: Table, split: Split, texts: Sequence[str]) -> Table:
     """The rows of the file that belong to the split."""
 
     def scan(fail: Fail) -> Iterator[Row]:
@@ -194,7 +195,7 @@ def _kept_table(stored: Table, split: Split) -> Table:
                 yield row
 
     table = Table(stored.name, stored.columns, scan)
-    return table if split.draw is None else drawn_table(table, split.draw)
+    return table if split.draw is None else drawn_table(table, split.draw, texts)
 
 
 def _published(corpus: Corpus, split: Split, fields: dict[str, object]) -> dict[str, object]:
@@ -306,44 +307,3 @@ def _check_ratings(corpus: Corpus, row: Row, translated: Row) -> None:
 def _is_same(cell: object, other: object) -> bool:
     number = to_number(cell)
     return cell == other or (number is not None and number == to_number(other))
-
-
-def drawn_table(table: Table, draw: SeededDraw) -> Table:
-    """The drawn rows of a table, in the table's own order. A table of another length is an error.
-
-    The table is read twice and no texts are held in memory, so a long file fits.
-    """
-
-    def scan(fail: Fail) -> Iterator[Row]:
-        groups = [to_label(row.fields.get(draw.by)) for row in table.scan(fail)]
-        if len(groups) != draw.of:
-            raise DataError([_other_length(table, draw, len(groups))])
-        chosen = set(drawn_order(groups, draw.seed)[draw.start : draw.stop])
-        # The first pass has told every problem: none is told twice.
-        yield from (row for number, row in enumerate(table.scan(ignore)) if number in chosen)
-
-    return Table(table.name, table.columns, scan, size=draw.stop - draw.start)
-
-
-def drawn_order(groups: Sequence[str], seed: int) -> list[int]:
-    """The numbers of all rows, counted from 0, in the order in which a seed draws them.
-
-    The rows of a group are sorted by the sha256 of "SEED:NUMBER", which no version of Python or numpy can
-    change. Row k of a group of n then stands at (k + 1/2) / n; rows at the same place are ordered by the name
-    of their group. Every stretch therefore has about the groups' shares, and groups of the same size
-    alternate.
-    """
-    members: dict[str, list[int]] = {}
-    for number, group in enumerate(groups):
-        members.setdefault(group, []).append(number)
-    standing: dict[int, tuple[float, str]] = {}
-    for group, numbers in members.items():
-        numbers.sort(key=lambda number: hashlib.sha256(f"{seed}:{number}".encode()).digest())
-        standing.update((number, ((k + 0.5) / len(numbers), group)) for k, number in enumerate(numbers))
-    return sorted(standing, key=standing.__getitem__)
-
-
-def _other_length(table: Table, draw: SeededDraw, rows: int) -> Problem:
-    found = f"the file has {rows:,} rows, but {draw.of:,} are expected to draw from"
-    remedy = "copy or download it again; from other rows another part would be drawn"
-    return Problem(table.name, found, remedy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from functools import cache
 
 _OTHER = re.compile(r"[\W_]+")
@@ -69,3 +69,27 @@ def pair_key(a: str, b: str) -> tuple[str, str]:
 def any_among(texts: Iterable[str], keys: Set[str]) -> bool:
     """Whether one of these texts has one of the keys."""
     return any(text_key(text) in keys for text in texts)
+
+
+def connected_rows(rows: Sequence[Iterable[str]]) -> list[list[int]]:
+    """Rows of texts that are connected through shared texts, as lists of row numbers, in order of first
+    appearance.
+    """
+    parent = list(range(len(rows)))
+
+    def root(row: int) -> int:
+        while parent[row] != row:
+            parent[row] = parent[parent[row]]
+            row = parent[row]
+        return row
+
+    first: dict[str, int] = {}
+    for row, texts in enumerate(rows):
+        for text in texts:
+            other = first.setdefault(text_key(text), row)
+            low, high = sorted((root(row), root(other)))
+            parent[high] = low
+    groups: dict[int, list[int]] = {}
+    for row in range(len(rows)):
+        groups.setdefault(root(row), []).append(row)
+    return list(groups.values())

@@ -18,7 +18,7 @@ import numpy as np
 from likewise.data.columns import find_any_texts
 from likewise.data.compression import split_endings
 from likewise.data.dialects import filled_rows
-from likewise.data.keys import text_key
+from likewise.data.keys import connected_rows, text_key
 from likewise.data.reading import no_rows
 from likewise.data.rows import Row
 from likewise.data.tables import open_table
@@ -126,24 +126,7 @@ def label_counts(records: Sequence[Record]) -> Counter[tuple[str, str]]:
 
 def text_groups(records: Sequence[Record]) -> list[list[int]]:
     """Rows that are connected through shared texts, as lists of row numbers, in order of first appearance."""
-    parent = list(range(len(records)))
-
-    def root(row: int) -> int:
-        while parent[row] != row:
-            parent[row] = parent[parent[row]]
-            row = parent[row]
-        return row
-
-    first: dict[str, int] = {}
-    for row, record in enumerate(records):
-        for text in record.texts:
-            other = first.setdefault(text_key(text), row)
-            low, high = sorted((root(row), root(other)))
-            parent[high] = low
-    groups: dict[int, list[int]] = {}
-    for row in range(len(records)):
-        groups.setdefault(root(row), []).append(row)
-    return list(groups.values())
+    return connected_rows([record.texts for record in records])
 
 
 def split_file(

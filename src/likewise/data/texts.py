@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from likewise.data.catalogue import Corpus, Split
 from likewise.data.columns import find_any_texts, missing_column
-from likewise.data.corpora import corpus_table, paraphrase_table, wrong_rows
+from likewise.data.corpora import Folder, corpus_table, paraphrase_table, wrong_rows
 from likewise.data.dialects import filled_rows
 from likewise.data.parallel.languages import find_language
 from likewise.data.parallel.reading import read_parallel
@@ -17,8 +16,6 @@ from likewise.data.tables import open_table
 from likewise.data.values import to_text
 from likewise.errors import DataError, UsageError
 from likewise.wording import listed
-
-Folder = str | Path | None
 
 
 def read_texts(

@@ -63,8 +63,13 @@ def _activity(name: str, relation: str) -> Task:
     return Task(name, "human_activity_phrases", relation=relation, metric="spearman")
 
 
-# Not a list of tasks: translated pairs, retrieval, probes and spread, measured by `evaluation.crosslingual`.
-CROSSLINGUAL = "crosslingual"
+# Not lists of tasks: translated pairs, retrieval, probes and spread, measured by `evaluation.crosslingual`;
+# and items with two pairs each, measured by `evaluation.challenge`. What to use in their place:
+CROSSLINGUAL, CHALLENGE = "crosslingual", "challenge"
+NOT_TASKS = {
+    CROSSLINGUAL: "use the suite language-pairs, which holds its translated pairs alone",
+    CHALLENGE: "only `evaluate` can measure it",
+}
 
 SUITES: dict[str, Suite] = {
     "sts7": Suite(
@@ -173,14 +178,13 @@ def get_suite(name: str | Path) -> Suite:
         from likewise.evaluation.suite_files import read_suite
 
         return read_suite(name)
-    if str(name) == CROSSLINGUAL:
-        remedy = "use the suite language-pairs, which holds its translated pairs alone"
+    if str(name) in NOT_TASKS:
         raise UsageError(
-            f"suite {CROSSLINGUAL!r} is not a list of tasks that an experiment or an audit could "
-            f"use. {sentence(remedy)}"
+            f"suite {str(name)!r} is not a list of tasks that an experiment or an audit could "
+            f"use. {sentence(NOT_TASKS[str(name)])}"
         )
     raise UsageError(
-        f"suite {str(name)!r} is not one of {', '.join((*SUITES, CROSSLINGUAL))}, and not a FILE.toml."
+        f"suite {str(name)!r} is not one of {', '.join((*SUITES, *NOT_TASKS))}, and not a FILE.toml."
     )
 
 

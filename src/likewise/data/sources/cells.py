@@ -9,7 +9,7 @@ from itertools import zip_longest
 from likewise.data.sources.bundle import Bundle, Member
 from likewise.errors import FormatError, Problem
 
-Fields = dict[str, object]
+RowFields = dict[str, object]
 
 # No review, story or list of captions is longer than this; the files are read whole, one after the other.
 _LARGEST_FILE = 256 * 2**20
@@ -26,7 +26,7 @@ def table(
     rename: Mapping[str, str] | None = None,
     take: Sequence[str] = (),
     where: Mapping[str, str] | None = None,
-) -> Iterator[Fields]:
+) -> Iterator[RowFields]:
     """Rows of a delimited file, with its header or with the given columns.
 
     `rename` gives columns other names, `take` chooses columns after that, and `where` keeps rows by the value
@@ -43,7 +43,7 @@ def table(
         row = dict(zip_longest(names, cells[: len(names)], fillvalue=""))
         if any(row.get(column) != value for column, value in (where or {}).items()):
             continue
-        fields: Fields = {wanted[column]: cell.strip() for column, cell in row.items()}
+        fields: RowFields = {wanted[column]: cell.strip() for column, cell in row.items()}
         yield {column: fields.get(column, "") for column in take} if take else fields
 
 
@@ -63,7 +63,7 @@ def cell_rows(
         raise FormatError([problem]) from None
 
 
-def whole(bundle: Bundle, member: Member, *, encoding: str = "utf-8", errors: str = "strict") -> str:
+def whole_text(bundle: Bundle, member: Member, *, encoding: str = "utf-8", errors: str = "strict") -> str:
     """All text of a member, which may not be larger than any published file is."""
     blocks, size = [], 0
     with bundle.open(member) as stream:

@@ -16,13 +16,13 @@ from typing import Any
 from likewise.data.canonical import row_key
 from likewise.data.parallel.languages import look_up
 from likewise.data.sources.bundle import Bundle, Member
-from likewise.data.sources.cells import Fields, cell_rows, table, whole
+from likewise.data.sources.cells import RowFields, cell_rows, table, whole_text
 from likewise.data.sources.rated import captions, objects, related
 from likewise.data.sources.samples import Sample, key_number, read_sample, split_topic
 from likewise.data.values import to_number
 from likewise.errors import FormatError, Problem
 
-_Layout = Callable[..., Iterator[Fields]]
+_Layout = Callable[..., Iterator[RowFields]]
 
 _LEAF = re.compile(r"\((\d) ([^()\s]+)\)")
 _REVIEW = re.compile(r"(train|test)/(neg|pos)/(\d+)_(\d+)\.txt$")
@@ -33,7 +33,7 @@ _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
 def scored(
     bundle: Bundle, *, subsets: Mapping[str, str], prefix: str = "STS", folder: str = ""
-) -> Iterator[Fields]:
+) -> Iterator[RowFields]:
     """Pairs of SemEval: a file of pairs and a file of scores for each subset. Pairs without a score are left
     out.
     """
@@ -51,7 +51,7 @@ def scored(
                 yield {"subset": subset, "score": score.strip(), "sentence1": first, "sentence2": second}
 
 
-def inference(bundle: Bundle, *, member: str) -> Iterator[Fields]:
+def inference(bundle: Bundle, *, member: str) -> Iterator[RowFields]:
     """SNLI and MultiNLI in JSON lines. Pairs without a gold label (-) are left out."""
     name = bundle.require(member).name
     for number, line in enumerate(bundle.lines(member), start=1):
@@ -66,7 +66,7 @@ def inference(bundle: Bundle, *, member: str) -> Iterator[Fields]:
             yield {"label": label, "premise": premise, "hypothesis": hypothesis}
 
 
-def msr(bundle: Bundle, *, part: str) -> Iterator[Fields]:
+def msr(bundle: Bundle, *, part: str) -> Iterator[RowFields]:
     """The MSR Paraphrase Corpus: five columns under a header. GLUE's list of ids tells dev from train."""
     names = ("label", "id1", "id2", "sentence1", "sentence2")
     member = f"msr_paraphrase_{'test' if part == 'test' else 'train'}.txt"
@@ -81,7 +81,7 @@ def msr(bundle: Bundle, *, part: str) -> Iterator[Fields]:
             yield dict(zip(names, cells, strict=True))
 
 
-def trees(bundle: Bundle, *, member: str) -> Iterator[Fields]:
+def trees(bundle: Bundle, *, member: str) -> Iterator[RowFields]:
     """The Sentiment Treebank: a tree a line, whose root has the label. Sentences are put in lower case."""
     for number, line in enumerate(bundle.lines(member), start=1):
         words = [word for _, word in _LEAF.findall(line)]
@@ -91,24 +91,24 @@ def trees(bundle: Bundle, *, member: str) -> Iterator[Fields]:
         yield {"label": line[1], "sentence": " ".join(words).lower()}
 
 
-def reviews(bundle: Bundle, *, part: str) -> Iterator[Fields]:
+def reviews(bundle: Bundle, *, part: str) -> Iterator[RowFields]:
     """Reviews of IMDB, one a file (`train/neg/0_3.txt`): negative before positive, by their numbers."""
     found: list[tuple[str, int, str, str]] = []
     for member in bundle.find_all("*.txt"):
         told = _REVIEW.search(member.name)
         if told is not None and told[1] == part:
-            text = whole(bundle, member).replace("<br />", " ")
+            text = whole_text(bundle, member).replace("<br />", " ")
             found.append((told[2], int(told[3]), told[4], text))
     _refuse_empty(found, bundle, f"{part}/neg/0_3.txt")
     for label, number, rating, text in sorted(found, key=lambda one: one[:2]):
         yield {"label": label, "id": str(number), "rating": rating, "text": text}
 
 
-def tagged_reviews(bundle: Bundle, *, folder: str) -> Iterator[Fields]:
+def tagged_reviews(bundle: Bundle, *, folder: str) -> Iterator[RowFields]:
     """Reviews of one domain of the Multi-Domain Sentiment Dataset, in tags that look like XML."""
     for label in ("positive", "negative"):
         member = bundle.require(f"{folder}/{label}.review")
-        for block in whole(bundle, member, errors="replace").split("</review>")[:-1]:
+        for block in whole_text(bundle, member, errors="replace").split("</review>")[:-1]:
             tags: dict[str, str] = {}
             for name, text in _TAGGED.findall(block.partition("<review>")[2]):
                 tags.setdefault(name, text.strip())
@@ -121,7 +121,7 @@ def tagged_reviews(bundle: Bundle, *, folder: str) -> Iterator[Fields]:
             }
 
 
-def questions(bundle: Bundle, *, member: str) -> Iterator[Fields]:
+def questions(bundle: Bundle, *, member: str) -> Iterator[RowFields]:
     """Questions with coarse and fine labels in front: `NUM:dist How far …`. The files are in Latin-1."""
     for number, line in enumerate(bundle.lines(member, encoding="latin-1"), start=1):
         label, _, question = line.strip().partition(" ")
@@ -132,12 +132,12 @@ def questions(bundle: Bundle, *, member: str) -> Iterator[Fields]:
         yield {"coarse": coarse, "fine": fine, "question": question.strip()}
 
 
-def newswire(bundle: Bundle) -> Iterator[Fields]:
+def newswire(bundle: Bundle) -> Iterator[RowFields]:
     """Stories of Reuters-21578: the number of each, its split, its title and body, from 22 SGML files."""
     members = sorted(bundle.find_all("reut2-*.sgm"), key=lambda member: member.name)
     _refuse_empty(members, bundle, "reut2-000.sgm")
     for member in members:
-        for head, story in _STORY.findall(whole(bundle, member, encoding="latin-1")):
+        for head, story in _STORY.findall(whole_text(bundle, member, encoding="latin-1")):
             about = dict(_ATTRIBUTE.findall(head))
             title, body = (_element(story, name) for name in ("TITLE", "BODY"))
             yield {
@@ -158,7 +158,7 @@ def _element(story: str, name: str) -> str:
 
 def lines(
     bundle: Bundle, *, members: Mapping[str, str], listed: Mapping[str, str] | None = None
-) -> Iterator[Fields]:
+) -> Iterator[RowFields]:
     """Files that belong together line by line. A column of `listed` holds the lines of files numbered by #
     as a list.
     """
@@ -179,7 +179,7 @@ def lines(
         yield fields
 
 
-def challenge(bundle: Bundle, *, pair: str) -> Iterator[Fields]:
+def challenge(bundle: Bundle, *, pair: str) -> Iterator[RowFields]:
     """A test set of the Tatoeba Challenge: two languages and two texts a line, in `CODE-CODE/test.txt`."""
     sides = pair.split("-")
     columns = sides if len(set(sides)) == 2 else [f"{side}{n}" for n, side in enumerate(sides, start=1)]
@@ -192,7 +192,9 @@ def challenge(bundle: Bundle, *, pair: str) -> Iterator[Fields]:
     bundle.require(f"{pair}/test.txt")
 
 
-def _translated(bundle: Bundle, member: Member, columns: Sequence[str], *, swapped: bool) -> Iterator[Fields]:
+def _translated(
+    bundle: Bundle, member: Member, columns: Sequence[str], *, swapped: bool
+) -> Iterator[RowFields]:
     for number, cells in cell_rows(bundle, member.name, "\t", quoted=False):
         if len(cells) != 4:
             found = f"there are {len(cells)} fields, but two languages and two texts are expected"
@@ -201,7 +203,7 @@ def _translated(bundle: Bundle, member: Member, columns: Sequence[str], *, swapp
         yield {columns[0]: first.strip(), columns[1]: second.strip(), "source": "tatoeba-challenge"}
 
 
-def activities(bundle: Bundle, *, member: str) -> Iterator[Fields]:
+def activities(bundle: Bundle, *, member: str) -> Iterator[RowFields]:
     """Rated phrases of activities as CSV. Ratings on 0..4 and -2..2 are moved to 1..5, as the catalogue
     stores them.
     """
@@ -211,7 +213,7 @@ def activities(bundle: Bundle, *, member: str) -> Iterator[Fields]:
     numbers = [to_number(row.get("pac")) for row in rows]
     moved = any(number is not None and number < 1 for number in numbers)
     for row in rows:
-        fields: Fields = {name: row.get(name, "") for name in ("phrase1", "phrase2")}
+        fields: RowFields = {name: row.get(name, "") for name in ("phrase1", "phrase2")}
         for name, shift in shifts.items():
             number = to_number(row.get(name))
             fields[name] = "" if number is None else number + (shift if moved else 0)
@@ -239,7 +241,7 @@ LAYOUTS: Mapping[str, _Layout] = {
 
 def read_layout(
     bundle: Bundle, layout: str, options: Mapping[str, Any], *, columns: Sequence[str], labels: Sequence[str]
-) -> Iterator[Fields]:
+) -> Iterator[RowFields]:
     """The rows of a target: all that its layout reads, or those of its sample.
 
     `columns` are those that the rows of a sample are known by; `labels` are the topics of a sample of topics.
@@ -252,13 +254,13 @@ def read_layout(
 
 
 def _sampled(
-    rows: Iterable[Fields], sample: Sample, columns: Sequence[str], labels: Sequence[str]
-) -> Iterator[Fields]:
+    rows: Iterable[RowFields], sample: Sample, columns: Sequence[str], labels: Sequence[str]
+) -> Iterator[RowFields]:
     """The rows of a sample in its order. Those that are not in the published file are left out."""
     topics = dict(split_topic(row, labels) for row in sample.rows) if sample.kind == "topics" else {}
     wanted = set(topics) if topics else set(sample.rows)
     order = list(topics) if topics else sample.rows
-    found: dict[int, Fields] = {}
+    found: dict[int, RowFields] = {}
     for row in rows:
         number = _number(row, sample, columns)
         if number in wanted and number not in found:
@@ -266,7 +268,7 @@ def _sampled(
     yield from (found[number] for number in order if number in found)
 
 
-def _number(row: Fields, sample: Sample, columns: Sequence[str]) -> int:
+def _number(row: RowFields, sample: Sample, columns: Sequence[str]) -> int:
     if sample.kind == "keys":
         return key_number(row_key(row, columns))
     text = str(row.get("newid" if sample.kind == "topics" else "id", ""))

@@ -7,15 +7,16 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 
 from likewise.data.sources.bundle import Bundle
-from likewise.data.sources.cells import Fields, table, whole
+from likewise.data.sources.cells import RowFields, table, whole_text
 from likewise.errors import FormatError, Problem
+from likewise.wording import counted
 
 # A sentence of the Karpathy split, as its JSON writes it; other keys may stand before these.
 _CAPTION = re.compile(r'"raw": *("(?:[^"\\]|\\.)*"), *"imgid": *\d+, *"sentid": *(\d+)')
 _REMEDY = "use the file as published"
 
 
-def objects(bundle: Bundle, *, member: str, take: Mapping[str, str]) -> Iterator[Fields]:
+def objects(bundle: Bundle, *, member: str, take: Mapping[str, str]) -> Iterator[RowFields]:
     """Objects in JSON lines. `take` maps the keys that are read to the names of columns."""
     name = bundle.require(member).name
     for number, line in enumerate(bundle.lines(member), start=1):
@@ -28,7 +29,7 @@ def objects(bundle: Bundle, *, member: str, take: Mapping[str, str]) -> Iterator
         yield fields
 
 
-def related(bundle: Bundle, *, members: Mapping[str, str]) -> Iterator[Fields]:
+def related(bundle: Bundle, *, members: Mapping[str, str]) -> Iterator[RowFields]:
     """Pairs of SemRel: CSV with both texts in one cell, on a line each; one file per language.
 
     Quotation marks around both texts, as in two of the languages, are taken off.
@@ -37,7 +38,8 @@ def related(bundle: Bundle, *, members: Mapping[str, str]) -> Iterator[Fields]:
         for row in table(bundle, member=member, delimiter=",", quoted=True):
             texts = [line.strip() for line in str(row.get("Text", "")).split("\n") if line.strip()]
             if len(texts) != 2:
-                found = f"{row.get('PairID') or 'a row'} has {len(texts)} lines of text, but 2 are expected"
+                many = counted(len(texts), "line")
+                found = f"{row.get('PairID') or 'a row'} has {many} of text, but 2 are expected"
                 raise FormatError([Problem(bundle.require(member).name, found, _REMEDY)])
             first, second = map(_unquoted, texts)
             yield {"lang": code, "sentence1": first, "sentence2": second, "score": row.get("Score", "")}
@@ -48,7 +50,7 @@ def _unquoted(text: str) -> str:
     return text[1:-1].strip() if wrapped else text
 
 
-def captions(bundle: Bundle, *, member: str, texts: str) -> Iterator[Fields]:
+def captions(bundle: Bundle, *, member: str, texts: str) -> Iterator[RowFields]:
     """Rated pairs of MS-COCO's caption ids as CSV, with the words of the captions from the Karpathy split."""
     rows = list(table(bundle, member=member, delimiter=",", quoted=True))
     sides = [[_caption_id(row.get(side)) for side in ("caption1", "caption2")] for row in rows]
@@ -76,7 +78,7 @@ def _captions(bundle: Bundle, member: str, wanted: Collection[str]) -> dict[str,
     """The captions with these numbers. The file is searched and not parsed: as objects it would take ten
     times its size.
     """
-    text = whole(bundle, bundle.require(member))
+    text = whole_text(bundle, bundle.require(member))
     found = (match.groups() for match in _CAPTION.finditer(text))
     return {number: " ".join(_said(raw).split()) for raw, number in found if number in wanted}
 
