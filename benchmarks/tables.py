@@ -86,6 +86,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "noise": regression.noise,
     "phrases-first": phrases.phrases_first,
     "relations": relations.relations,
+    "shipped-challenge": shipped.challenge,
     "shipped-ensembles": shipped.ensembles,
     "shipped-general": shipped.general,
     "shipped-relations": shipped.relations,
@@ -116,6 +117,7 @@ FAMILIES: dict[str, Callable[[str], str]] = {
     "paper": experiments.paper,
     "search": experiments.search,
     "shipped-card": shipped.card,
+    "shipped-phenomena": shipped.phenomena,
     "tests": relations.tests,
 }
 

@@ -121,9 +121,21 @@ def trained(tiny_pairs, tiny_encoder, tmp_path_factory):
     return model.save(tmp_path_factory.mktemp("models") / "my-model")
 
 
+def challenge_items():
+    """Small stand-ins for the items of the challenge set."""
+    from likewise.evaluation.challenge import ChallengeItem
+
+    return tuple(
+        ChallengeItem(str(row), ("tense", "negation")[row % 2], *record.texts, other, "neutral")
+        for row, (record, other) in enumerate(zip(pairs(5, 40), sentences(6, 40), strict=True))
+    )
+
+
 def run(rows, monkeypatch, *words):
     """The command, on small corpora."""
     shipped = module("shipped")
+    if "challenge" in shipped.PARTS:
+        monkeypatch.setattr(shipped.PARTS["challenge"], "_items", challenge_items())
     monkeypatch.setattr(shipped, "Rows", lambda data_dir: rows)
     monkeypatch.setattr("sys.argv", ["shipped.py", *map(str, words)])
     shipped.main()
@@ -279,6 +291,23 @@ def test_shipped_rows_are_the_known_ones(data_dir):
     assert (len(train), len(dev)) == (4367, 486)
 
 
+def test_shipped_challenge_is_compared_with_the_raw_cosine(rows, trained, tiny_encoder):
+    if "challenge" not in module("shipped").PARTS:
+        pytest.skip("this version of Likewise has no challenge set")
+    part = module("shipping.challenge").Challenge()
+    part._items = challenge_items()
+    found, asked = {}, {}
+    for name, model, raw in (("raw", tiny_encoder, None), ("mine", trained, "raw")):
+        asked[name] = module("shipping.asked").Asked(str(model), device="cpu")
+        asked[name].encode(part.texts(asked[name], rows))
+        found[name] = part.measure(asked[name], rows, asked.get(raw))
+    assert part.facts(rows) == {"items": {"tense": 20, "negation": 20}}
+    difference = found["mine"]["all"]["similarity"]["value"] - found["raw"]["all"]["cosine"]["value"]
+    assert found["mine"]["against_raw"]["similarity"]["value"] == pytest.approx(difference)
+    halves = [one["cosine"]["value"] for one in found["raw"]["phenomena"].values()]
+    assert np.mean(halves) == pytest.approx(found["raw"]["all"]["cosine"]["value"])
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_shipped_v_measure_is_that_of_scikit_learn(seed):
     draw = np.random.default_rng(seed)
@@ -325,13 +354,17 @@ def test_shipped_tables_hold_what_the_results_say(tmp_path, monkeypatch):
     monkeypatch.setattr("tabling.common.RESULTS", tmp_path)
     tables.make.cache_clear()
     assert tables.make("shipped-sts7").count("\n") == 2  # no result, no row
+    asked = {"similarity": {"value": 75.0}, "cosine": {"value": 60.0}}
     against = {"value": -0.25, "interval": [-0.5, 0.125]}
     models = [
         entry("mini", "1", 80.0, against=against),
         entry("minilm", None, 78.0, raw=None, untrained=True),
         entry("base", "1", 84.0, raw="mpnet"),
     ]
-    document = {"models": models, "tasks": {}, "ensembles": []}
+    models[0]["parts"]["challenge"] = {"all": asked, "phenomena": {"tense": asked}}
+    models[1]["parts"]["challenge"] = {"all": {"cosine": {"value": 55.0}}, "phenomena": {}}
+    tasks = {"challenge": {"items": {"tense": 50}}}
+    document = {"models": models, "tasks": tasks, "ensembles": []}
     (tmp_path / "shipped-one.json").write_text(json.dumps(document))
     more = {**document, "models": [entry("mini", "2", 81.0), entry("mini", "3", 82.0)]}
     more["ensembles"] = [
@@ -354,5 +387,9 @@ def test_shipped_tables_hold_what_the_results_say(tmp_path, monkeypatch):
     assert "bge-small-en-v1.5 + all-mpnet-base-v2 | standardised on dev | 85.00 | 88.00" in tables.make(
         "shipped-ensembles"
     )
+    assert "| all-MiniLM-L6-v2 | `mini` | 75.0 | 60.0 | – | – | 3 |" in tables.make("shipped-challenge")
+    by_phenomenon = tables.make("shipped-phenomena:mini").splitlines()
+    assert by_phenomenon[0].startswith("| phenomenon | items | raw cosine of all-MiniLM-L6-v2 | similarity")
+    assert by_phenomenon[2:] == ["| tense | 50 | – | 75.0 | 60.0 |", "| all | 50 | 55.0 | 75.0 | 60.0 |"]
     assert "| sts7 cosine average | 78.00 | 81.00 ± 2.48 |" in tables.make("shipped-card:mini")
     tables.make.cache_clear()

@@ -27,6 +27,12 @@ GENERAL: dict[str, Path] = {
     "SST-2": ("zero-shot", "SST-2", "accuracy"),
     "Reuters clusters, v-measure": ("clustering", "v-measure"),
 }
+QUESTIONS = {
+    "similarity": "similarity, in order",
+    "cosine": "cosine, in order",
+    "entailment": "entailment, accuracy",
+    "paraphrase": "paraphrase, accuracy",
+}
 GROUP = tuple[str, str]
 
 
@@ -160,6 +166,33 @@ def with_difference(found: Mapping[Path, Sequence[float]], entries: Sequence[Ent
     return f"{shown} ({difference:+.1f}, {ends[0]:+.1f} to {ends[1]:+.1f})"
 
 
+def challenge() -> str:
+    """The share of the challenge set's items in order, and the accuracy of the labels of their pairs."""
+    rows = []
+    for key, entries in groups().items():
+        found = collected(entries)
+        cells = [cell(found, ("challenge", "all", measure)) for measure in QUESTIONS]
+        if set(cells) != {"–"}:
+            rows.append([*heading(key, "raw cosine"), *cells, seeds(entries)])
+    return markdown(["encoder", "model", *QUESTIONS.values(), "seeds"], rows)
+
+
+def phenomena(name: str) -> str:
+    """The same of one model by phenomenon, beside the order that its raw encoder gives."""
+    key, mine, raw = beside_raw(name)
+    counts: dict[str, int] = {}
+    for document in documents():
+        counts |= document["tasks"].get("challenge", {}).get("items", {})
+    asked = [measure for measure in QUESTIONS if ("challenge", "all", measure) in mine]
+    rows = []
+    for place, count in [*counts.items(), ("all", sum(counts.values()))]:
+        path = ("challenge", "all") if place == "all" else ("challenge", "phenomena", place)
+        cells = [cell(mine, (*path, measure)) for measure in asked]
+        rows.append([place, str(count), cell(raw, (*path, "cosine")), *cells])
+    header = ["phenomenon", "items", f"raw cosine of {ENCODERS.get(key[0], key[0])}"]
+    return markdown([*header, *(QUESTIONS[measure] for measure in asked)], rows)
+
+
 def ensembles() -> str:
     """The mean of the cosines of several encoders, on the seven tasks and on dev."""
     rows = []
@@ -172,15 +205,20 @@ def ensembles() -> str:
 
 def card(name: str) -> str:
     """Every number of one model beside that of its raw encoder, for its card: the mean over its seeds."""
-    known = groups()
-    [key] = [key for key in known if key[1] == name]
-    mine, raw = (collected(known.get(one, [])) for one in (key, (key[0], key[0])))
+    key, mine, raw = beside_raw(name)
     rows = [
         [" ".join(path), cell(raw, path, 2), cell(mine, path, 2)]
         for path in mine
         if "against_raw" not in path
     ]
     return markdown(["measure", ENCODERS.get(key[0], key[0]), f"`{name}`"], rows)
+
+
+def beside_raw(name: str) -> tuple[GROUP, dict[Path, list[float]], dict[Path, list[float]]]:
+    """The group of a model, its numbers, and those of its raw encoder."""
+    known = groups()
+    [key] = [key for key in known if key[1] == name]
+    return key, collected(known[key]), collected(known.get((key[0], key[0]), []))
 
 
 def seeds(entries: Sequence[Entry]) -> str:
