@@ -48,8 +48,11 @@ def suites() -> Iterator[str]:
 
 
 def models() -> Iterator[str]:
-    """The default model, and those in the user's folder of models."""
+    """The default model, those that come with Likewise, and those in the user's folder of models."""
+    from likewise.encoders.resolve import SHIPPED, SHIPPED_MODELS
+
     yield "default"
+    yield from (name for name in SHIPPED_MODELS if (SHIPPED / name).is_dir())
     folder = os.environ.get("LIKEWISE_MODELS")
     if folder:
         yield from (name.rstrip("/") for name in _files(f"{folder}/", inside=True) if name.endswith("/"))

@@ -37,6 +37,7 @@ from likewise.recipes.runfiles import (
     same_run,
     working_in,
 )
+from likewise.recipes.seen import SEEN, told_before, trained_before
 from likewise.schema.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -172,6 +173,9 @@ def _run_in(jobs: Jobs, target: Target | None, work: Path, *, resume: bool) -> R
         # An encoder that stays as it is can be asked afterwards: a run over kept vectors opens it at its end.
         moves = any(runner_of(job.stage).moves_encoder for job in jobs)
         before = look() if context.compare and moves else None
+        seen = trained_before(recipe, context)
+        for line in told_before(recipe, seen):
+            context.tell(line)
         model, reports = _train(jobs, stages, former, place)
         about: dict[str, Any] = {
             "recipe": recipe.model_dump(mode="json"),
@@ -179,6 +183,7 @@ def _run_in(jobs: Jobs, target: Target | None, work: Path, *, resume: bool) -> R
             "name": recipe.name,
             "stages": reports,
             "run": own,
+            **({SEEN: seen} if seen else {}),
         }
         answerer = answerer_of(model, about, Running(precision=context.precision))
         if context.compare:
@@ -257,7 +262,7 @@ def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
     jobs = jobs_of(recipe, context)
     _check(jobs, context)
     stages, open_encoder = _read(jobs)
-    carried, lines = _begin(open_encoder), []
+    carried, lines = _begin(open_encoder), told_before(recipe, trained_before(recipe, context))
     for job, data in zip(jobs, stages, strict=True):
         runner = runner_of(job.stage)
         carried = runner.start(job, data, carried)

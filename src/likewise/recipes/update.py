@@ -391,7 +391,7 @@ def _keep(
     """Write an updated model, with the recipe of all relations that it now answers."""
     about = {**answerer.about, "recipe": recipe.model_dump(mode="json"), "update": mode}
     about["run"] = found.run
-    kept = ("recipe", "method", "name", "stages", "update", "run")
+    kept = ("recipe", "method", "name", "stages", "update", "run", "seen")
     target.save(answerer.model, {key: value for key, value in about.items() if key in kept})
     return UpdateReport(target.folder, mode, found.before, found.after, answerer)
 
