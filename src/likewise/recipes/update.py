@@ -278,6 +278,7 @@ def train_on(
     The old relations' dev rows are measured too, so that forgetting counts when the epoch is chosen. Without
     a `place` the training cannot be resumed.
     """
+    _tell_of_rank(old, context)
     known = _read_known(old, context)
     [fresh] = read_stages(jobs_of(own, context))
     [job] = jobs_of(own, context)
@@ -314,6 +315,7 @@ def train_on_all(
 
     `score` measures the old texts, which gave `before` without the new label.
     """
+    _tell_of_rank(recipe, context)
     data = read_stages(jobs_of(recipe, context))[-1]
     job = jobs_of(recipe, context)[-1]
     context.tell(f"training on {counted(len(data.rows.train), 'row')} with old and new labels")
@@ -372,6 +374,12 @@ def _nowhere() -> Iterator[tuple[RunPlace, str]]:
     """A temporary run folder, which cannot be resumed."""
     with scratch_folder() as run:
         yield RunPlace(run, resume=False, resumable=False), ""
+
+
+def _tell_of_rank(recipe: Recipe, context: RunContext) -> None:
+    """Say that a hot update trains all weights, though the model's change was kept at a low rank."""
+    if recipe.update is not None:
+        context.tell("the recipe's [update] is not applied here, so the change may have any rank")
 
 
 def _rehearsed(rows: int, share: float, seed: int) -> list[int]:
