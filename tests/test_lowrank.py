@@ -143,6 +143,7 @@ def test_measured_is_what_is_saved(tiny_encoder, tiny_pairs, tmp_path):
     last = [event for event in events if event.kind == "evaluate"][-1]
     assert last.step == stage["best_step"]
     assert last.values["score"] == stage["best_value"]
+    assert [event.step for event in events if event.kind == "evaluate"] == [0, 2, 4, 6, stage["best_step"]]
     before = next(entry for entry in stage["history"] if entry["step"] == stage["best_step"])
     assert before["score"] != stage["best_value"]
 

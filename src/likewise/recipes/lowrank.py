@@ -38,8 +38,9 @@ class WholeUpdate:
         """Prepare the transformer before the first step that trains it; returns lines of the plan."""
         return []
 
-    def settle(self, model: nn.Module) -> None:
-        """Limit the change after the last stage, before its model is measured and its sources are chosen."""
+    def settling(self) -> Callable[[nn.Module], None] | None:
+        """What limits the change after the last stage, before its model is measured; None if nothing does."""
+        return None
 
     def finish(self) -> None:
         """Make the transformer an ordinary one again."""
@@ -59,12 +60,16 @@ class CutUpdate(WholeUpdate):
         self._before = {name: one.detach().clone() for name, one in network_tensors(self._network).items()}
         cut = sum(_is_cut(tensor, self._rank) for tensor in self._before.values())
         return [
-            f"update: after the last stage, the change of {counted(cut, 'weight matrix')} of the encoder is "
-            f"cut to rank {self._rank}"
+            f"update: after the last stage, the change of {cut:,} weight matrices of the encoder is cut to "
+            f"rank {self._rank}"
         ]
 
+    def settling(self) -> Callable[[nn.Module], None]:
+        """The cut."""
+        return lambda model: self._cut()
+
     @torch.no_grad()
-    def settle(self, model: nn.Module) -> None:
+    def _cut(self) -> None:
         """Cut the change of each matrix; changes of biases and LayerNorm weights stay."""
         if self._network is None:
             return

@@ -175,7 +175,7 @@ def _run_in(jobs: Jobs, target: Target | None, work: Path, *, resume: bool) -> R
         ranks.wait()
         # A run in memory cannot be found again.
         update = update_of(jobs)
-        settle = None if recipe.update is None else update.settle
+        settle = update.settling()
         place = RunPlace(work, resume=resume, resumable=target is not None, stages=stages, settle=settle)
         former = _begin(open_encoder)
         look = partial(_before, jobs[-1], stages[-1], former)
