@@ -86,7 +86,7 @@ def flags() -> set[str]:
 
 def test_spelling_every_option_exists_on_the_command_line_and_in_python():
     calls = (likewise.train, likewise.update, likewise.evaluate, run_experiments, split_file)
-    calls = (*calls, Answerer.score, Answerer.classify, likewise.calibrate, open_table, get)
+    calls = (*calls, Answerer.score, Answerer.classify, likewise.calibrate, likewise.export, open_table, get)
     calls = (*calls, import_annotations, next_pairs)
     keywords = {name for one in calls for name in inspect.signature(one).parameters}
     for one in OPTIONS.values():

@@ -23,7 +23,7 @@ from likewise.schema.frozen import ParallelSpec, SplitWeights
 from likewise.schema.inject import ParaphraseSpec
 from likewise.schema.pairs import ObjectiveSpec
 from likewise.schema.parts import DataSpec, EncoderSpec, RelationSpec, Word2VecSpec
-from likewise.schema.recipe import EvaluationSpec, Recipe
+from likewise.schema.recipe import EvaluationSpec, Recipe, UpdateSpec
 from tabling.common import markdown
 
 # The parts of a recipe besides its stages.
@@ -38,6 +38,7 @@ PARTS: dict[str, type[BaseModel]] = {
     "weights": SplitWeights,
     "paraphrases": ParaphraseSpec,
     "evaluation": EvaluationSpec,
+    "update": UpdateSpec,
 }
 # One and several of what a key may hold, and the heading of docs/recipes.md that describes it.
 _LINKED: dict[Any, tuple[str, str, str]] = {
@@ -45,6 +46,7 @@ _LINKED: dict[Any, tuple[str, str, str]] = {
     Word2VecSpec: ("table", "tables", "encoder"),
     RelationSpec: ("table", "tables", "relation"),
     EvaluationSpec: ("table", "tables", "evaluation"),
+    UpdateSpec: ("table", "tables", "update"),
     Stage: ("table", "tables", "stages"),
     DataSpec: ("entry", "entries", "data-and-dev-entries"),
     ObjectiveSpec: ("table", "tables", "objective"),

@@ -26,6 +26,7 @@ _HOMES = {
     "train": "likewise.api",
     "update": "likewise.api",
     "calibrate": "likewise.api",
+    "export": "likewise.api",
     "evaluate": "likewise.api",
     "evaluate_crosslingual": "likewise.api",
     "experiment": "likewise.experiments",
@@ -51,6 +52,7 @@ __all__ = [
     "evaluate",
     "evaluate_crosslingual",
     "experiment",
+    "export",
     "load",
     "load_classifier",
     "score",
@@ -59,7 +61,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from likewise.api import calibrate, evaluate, evaluate_crosslingual, score, train, update
+    from likewise.api import calibrate, evaluate, evaluate_crosslingual, export, score, train, update
     from likewise.errors import LikewiseError
     from likewise.evaluation import audit
     from likewise.experiments import experiment

@@ -33,6 +33,7 @@ from likewise.folders import is_raw
 from likewise.kinds.context import RunContext
 from likewise.predict import Answerer, Scores, load, load_classifier
 from likewise.recipes.calibrate import CalibrationReport, calibrate_model
+from likewise.recipes.export import DELTA, ExportReport, export_delta
 from likewise.recipes.own import LabelTexts, recipe_for_table, with_label_texts, with_own_table
 from likewise.recipes.reading import Overrides, named_document, parse_override, recipe_from
 from likewise.recipes.run import RunReport, dry_run, run_recipe
@@ -613,6 +614,43 @@ def calibrate(
             data_dir=None if data_dir is None else Path(data_dir),
             overwrite=overwrite,
             tell=tell,
+        )
+
+
+def export(
+    model: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    to: str = "delta",
+    base: str | os.PathLike[str] | None = None,
+    rank: int = 32,
+    storage: str = "float16",
+    overwrite: bool = False,
+    tell: Callable[[str], None] | None = None,
+) -> ExportReport:
+    """Write a trained model as a delta: a small folder with the change of its encoder's weights.
+
+    The change of each weight matrix is cut to a `rank` and stored as `float16` or `int8`. `base` is the
+    encoder that the model was trained from, which its recipe names. `load` joins the two again, so the base
+    must be on the machine that loads the folder. The report says how large the folder is and how much of the
+    change it keeps. `tell` receives a note if the base would not be found by its name.
+    """
+    require_path(model, "model")
+    require_folder_name(output, "output")
+    require_path(base, "base", optional=True)
+    require_text(storage, "storage", optional=False)
+    require_flag(overwrite, "overwrite")
+    if to != DELTA:
+        raise UsageError(f"{spelt('to')} {to!r} is unknown. The only form is {DELTA}.")
+    with remembering_inputs():
+        return export_delta(
+            os.fspath(model),
+            os.fspath(output),
+            base=None if base is None else os.fspath(base),
+            rank=rank,
+            storage=storage,
+            overwrite=overwrite,
+            tell=tell or logging.getLogger("likewise").warning,
         )
 
 

@@ -18,6 +18,10 @@ WORLDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "old summary": (("tests.faults.writers:old_summary",),),
     "model": (("train", "inputs/other.toml", "--output", "inputs/model", *_CPU),),
     "old model": (("train", "inputs/other.toml", "--output", "out/model", *_CPU),),
+    "model, old model": (
+        ("train", "inputs/other.toml", "--output", "inputs/model", *_CPU),
+        ("train", "inputs/quick.toml", "--output", "out/model", *_CPU),
+    ),
     "labels": (("train", "inputs/labels.toml", "--output", "inputs/model", *_CPU),),
     "labels, old model": (
         ("train", "inputs/labels.toml", "--output", "inputs/model", *_CPU),
@@ -81,6 +85,7 @@ _AUDIT = ("audit", "inputs/pairs.csv", "--against", "inputs/test.csv", "--output
 _MODEL = ("--model", "inputs/model", *_CPU)
 _CLASSIFY = ("classify", "inputs/texts.csv", *_MODEL, "--task", "mood", "--output", "out/sorted.csv")
 _EXPLAIN = ("explain", "inputs/test.csv", *_MODEL, "--phrases", "rules", "--output", "out/links.jsonl")
+_EXPORT = ("export", "inputs/model", "--rank", "4", "--output", "out/model", "--overwrite")
 _CELLS = ("--output", "out/cells", "--summary", "out/summary", *_CPU)
 
 SCENARIOS = (
@@ -136,6 +141,7 @@ SCENARIOS = (
         world="labels, old model",
         resume=("--resume",),
     ),
+    Scenario("export over old", _EXPORT, "model, old model", outputs=("out/model",)),
     Scenario(
         "experiment", ("experiment", "inputs/experiment.toml", *_CELLS), each=("out/cells", "out/summary")
     ),

@@ -62,6 +62,12 @@ class Template:
 
     name: str
     commands: tuple[tuple[str, ...], ...]
+    # Another folder of the arena that lies beside it under its own name.
+    beside: str = ""
+
+    def models(self) -> dict[str, str]:
+        """The folders of an example."""
+        return {"m": self.name, **({self.beside: self.beside} if self.beside else {})}
 
 
 _PAIR, _ONE = ("the old man runs", "a woman sleeps in the park"), ("the old man runs",)
@@ -76,6 +82,7 @@ TEMPLATES = (
     Template("joint", (_SCORE,)),
     Template("labels", (("classify", *_ONE, "--task", "mood", *_CPU), _LABELS, ("score", *_ONE, *_CPU))),
     Template("taught", (_SCORE, _LABELS)),
+    Template("delta", (_SCORE, _SCORE, _EXPLAIN), beside="encoder"),
 )
 
 
@@ -124,7 +131,7 @@ def settings_cases(draw: Draw, models: Path, wanted: tuple[str, ...]) -> Case:
     return Case(
         draw(st.sampled_from(template.commands)),
         files,
-        models={"m": template.name},
+        models=template.models(),
         must_fail=next(filter(None, reasons), ""),
         twice=True,
         judge=_judge,
@@ -171,6 +178,7 @@ WEIGHTS = (
     "likewise/matcher.safetensors",
     "2_Dense/model.safetensors",
     "3_Dense/model.safetensors",
+    "likewise/delta.safetensors",
 )
 _FLOATS = {"F64": ("d", 8), "F32": ("f", 4), "F16": ("e", 2)}
 _HEADERS: tuple[Any, ...] = (-1, 0, 1, 7, 2**31, 2**53, 2**63, 2**64 - 1, 10**30, 1.5, "0", None, [], True)
@@ -216,7 +224,7 @@ def weights_cases(draw: Draw, models: Path) -> Case:
     return Case(
         draw(st.sampled_from(template.commands[:1])),
         {f"m/{file}": made},
-        models={"m": template.name},
+        models=template.models(),
         must_fail=why_weights_are_wrong(content, made, recorded.get(file, {}).get("sha256")),
         twice=True,
         judge=_judge,
@@ -302,7 +310,8 @@ def _with_number(draw: Draw, entry: Mapping[str, Any], data: bytes) -> bytes:
     if end - begin < width:
         return data
     at = begin + width * draw(st.integers(0, (end - begin) // width - 1))
-    number = draw(st.sampled_from((math.nan, math.inf, -math.inf, 3e38, -3e38, 0.0, 1.0, 1e-45)))
+    large = 6e4 if letter == "e" else 3e38
+    number = draw(st.sampled_from((math.nan, math.inf, -math.inf, large, -large, 0.0, 1.0, 1e-45)))
     return data[:at] + struct.pack(f"<{letter}", number) + data[at + width :]
 
 
@@ -322,8 +331,11 @@ def why_weights_are_wrong(content: bytes, made: bytes, recorded: str | None) -> 
         return "its tensors do not cover it"
     original, _ = split_safetensors(content)
     was = {name: about for name, about in original.items() if name != "__metadata__"}
-    # No pooling reads BERT's pooler: a file without one is whole. Heads of other tasks may stand in it.
-    if any(name not in shapes and not name.startswith("pooler.") for name in was):
+    # No pooling reads BERT's pooler: a file without one is whole. Heads of other tasks may stand in it. A
+    # delta leaves out what did not change.
+    if any(
+        name not in shapes and not name.startswith("pooler.") and not name.endswith(".change") for name in was
+    ):
         return "a tensor is missing"
     if any(shapes[name] != list(was[name]["shape"]) for name in set(was) & set(shapes)):
         return "a tensor has another shape"

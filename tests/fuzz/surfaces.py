@@ -20,6 +20,8 @@ _NETWORK = ("config.json",)
 _MODULES = (
     *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
     *("1_Pooling/config.json", "2_Dense/config.json", "3_Dense/config.json"),
+    *("likewise/encoder/modules.json", "likewise/encoder/config_sentence_transformers.json"),
+    "likewise/encoder/1_Pooling/config.json",
 )
 _TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 

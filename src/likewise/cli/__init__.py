@@ -24,6 +24,7 @@ from likewise.cli import (
     evaluate,
     experiment,
     explain,
+    export,
     score,
     train,
     update,
@@ -81,6 +82,7 @@ app.command("explain", rich_help_panel="Use")(explain.explain)
 app.command("classify", rich_help_panel="Use")(classify.classify)
 app.command("train", rich_help_panel="Train")(train.train)
 app.command("update", rich_help_panel="Train")(update.update)
+app.command("export", rich_help_panel="Train")(export.export)
 app.command("calibrate", rich_help_panel="Evaluate")(calibrate.calibrate)
 app.command("evaluate", rich_help_panel="Evaluate")(evaluate.evaluate)
 app.command("audit", rich_help_panel="Evaluate", cls=audit.AuditCommand)(audit.audit)

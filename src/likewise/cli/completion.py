@@ -48,8 +48,11 @@ def suites() -> Iterator[str]:
 
 
 def models() -> Iterator[str]:
-    """The default model, the raw encoder, and the models in the user's folder of models."""
+    """The default model, the raw encoder, the shipped models, and those in the user's folder of models."""
+    from likewise.encoders.resolve import SHIPPED, SHIPPED_MODELS
+
     yield from ("default", "raw")
+    yield from (name for name in SHIPPED_MODELS if (SHIPPED / name).is_dir())
     folder = os.environ.get("LIKEWISE_MODELS")
     if folder:
         yield from (name.rstrip("/") for name in _files(f"{folder}/", inside=True) if name.endswith("/"))

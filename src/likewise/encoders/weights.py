@@ -11,7 +11,7 @@ import json
 import math
 import re
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +46,13 @@ _UNREAD = re.compile(r"^pooler\.")
 
 def read_header(path: Path) -> Shapes:
     """The names and shapes of a safetensors file; its tensors must fill the file exactly."""
-    return {name: shape for name, (shape, _) in _read_header(path).items()}
+    return {name: shape for name, (shape, _) in read_formats(path).items()}
 
 
 def check_types(path: Path, network: nn.Module) -> None:
     """Raise an error for integers where the network has floating-point weights."""
     floating = {name for name, tensor in network.state_dict().items() if tensor.is_floating_point()}
-    for name, (_, kind) in _read_header(path).items():
+    for name, (_, kind) in read_formats(path).items():
         names = {name}
         if hasattr(network, "base_model_prefix"):
             names |= {_modern(name), _own_name(network, _modern(name))}
@@ -60,8 +60,8 @@ def check_types(path: Path, network: nn.Module) -> None:
             raise ModelError(f"{path}: the tensor {name} is stored as {kind}, not as floats; {DAMAGED}")
 
 
-def _read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
-    """The names, shapes and number formats of a safetensors file."""
+def read_formats(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
+    """The names, shapes and number formats of a safetensors file; its tensors must fill it exactly."""
     if not path.is_file():
         raise ModelError(f"{path} is missing; {DAMAGED}")
     try:
@@ -106,10 +106,12 @@ def _described(path: Path, name: str, about: Any) -> tuple[tuple[int, ...], tupl
     return shape, (begin, end)
 
 
-def read_tensors(path: Path, *, device: str = "cpu") -> dict[str, Tensor]:
-    """The tensors of a safetensors file of floating-point weights; every number must be finite."""
-    for name, (_, kind) in _read_header(path).items():
-        if kind not in _FRACTIONS:
+def read_tensors(
+    path: Path, *, device: str = "cpu", formats: Container[str] = _FRACTIONS
+) -> dict[str, Tensor]:
+    """The tensors of a safetensors file of these formats, by default floats; every number must be finite."""
+    for name, (_, kind) in read_formats(path).items():
+        if kind not in formats:
             raise ModelError(f"{path}: the tensor {name} is stored as {kind}, not as floats; {DAMAGED}")
     tensors: dict[str, Tensor] = loading(path, lambda: load_file(path, device=device))
     check_finite(tensors, path)
@@ -167,13 +169,7 @@ def check_described(kind: str, folder: Path, path: Path) -> None:
     """Compare a module's settings with the tensors in its file, before the module is built."""
     if kind not in _DESCRIBED:
         return
-    from sentence_transformers.base.modules import Dense
-    from sentence_transformers.sentence_transformer import modules as stock
-
-    from likewise.encoders.lstm import PeepholeLSTM
-
-    known = {"Dense": Dense, "PeepholeLSTM": PeepholeLSTM}
-    found: Any = known.get(kind) or getattr(stock, kind)
+    found = _class_of(kind)
 
     def describe() -> nn.Module:
         settings = found.load_config(str(folder), local_files_only=True)
@@ -182,6 +178,27 @@ def check_described(kind: str, folder: Path, path: Path) -> None:
             return found(**settings)  # type: ignore[no-any-return]
 
     check_names(loading(folder, describe).state_dict(), read_header(path), path)
+
+
+def _class_of(kind: str) -> Any:
+    """The class of a module that is stock or ours."""
+    from sentence_transformers.base.modules import Dense
+    from sentence_transformers.sentence_transformer import modules as stock
+
+    from likewise.encoders.lstm import PeepholeLSTM
+
+    return {"Dense": Dense, "PeepholeLSTM": PeepholeLSTM}.get(kind) or getattr(stock, kind)
+
+
+def load_module(kind: str, folder: Path, files: Sequence[Path]) -> nn.Module:
+    """Load a module that has its own folder, and compare it with its weights files, if it has any."""
+    for file in files:
+        check_described(kind, folder, file)
+    module: nn.Module = loading(folder, lambda: _class_of(kind).load(str(folder), local_files_only=True))
+    for file in files:
+        check_exact(module, file)
+    check_finite(module.state_dict(), folder)
+    return module
 
 
 def check_size(folder: Path, files: Iterable[Path], *, outputs: int | None = None) -> None:

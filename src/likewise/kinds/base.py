@@ -159,7 +159,7 @@ class Place(Protocol):
         """Whether a stopped run can be resumed."""
 
     def options(self, number: int) -> dict[str, Any]:
-        """The arguments `run` and `resume` of `training.fit`."""
+        """The arguments `run`, `resume` and, where weights are changed at the end, `settle` of a fit."""
 
     def kept(self, job: Job[Any], encoder: str) -> AbstractContextManager[dict[str, Any]]:
         """The same arguments for stages whose results other runs share; `encoder` is a fingerprint."""

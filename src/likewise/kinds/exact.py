@@ -51,8 +51,12 @@ def fit_exact(
     features: TextFeatures | None = None,
     resume: bool = False,
     emit: Callable[[FitEvent], None] = lambda event: None,
+    settle: Callable[[nn.Module], None] = lambda model: None,
 ) -> FitReport:
-    """Solve every head for every strength, and keep for each objective the strength that is best on dev."""
+    """Solve every head for every strength, and keep for each objective the strength that is best on dev.
+
+    `settle` may change the encoder's weights before the heads are solved over it.
+    """
     with saying_why(run):
         make_folder(run)
     if resume and (done := finished_report(model, run)):
@@ -60,6 +64,7 @@ def fit_exact(
     for objective in model.objectives:
         check_solvable(objective)
     started = time.monotonic()
+    settle(model)
     model.eval()
     dataset = RatedPairs(records, model.objectives)
     distinct = list(dict.fromkeys(text for pair in dataset.texts for text in pair))

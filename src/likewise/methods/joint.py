@@ -26,9 +26,11 @@ from torch.nn import functional
 
 from likewise import ranks
 from likewise.data.batching import token_budget_batches
+from likewise.encoders.delta import join_delta
+from likewise.encoders.lowrank import network_of, network_tensors
 from likewise.encoders.opening import open_network
 from likewise.encoders.reading import DAMAGED, loading
-from likewise.encoders.resolve import local_folder
+from likewise.encoders.resolve import is_delta, local_folder
 from likewise.encoders.sentence import autocast_settings, check_network_vocabulary, readable_length
 from likewise.encoders.vectors import DEFAULT_BUDGET
 from likewise.encoders.weights import check_finite, check_size, check_types, judge
@@ -197,6 +199,10 @@ def load_joint(
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     where = local_folder(name)
+    joined = None
+    if is_delta(where):
+        joined = join_delta(where, device="cpu")
+        where = joined.source
     part = open_network(where)
     outputs = 1 if relation.kind == "graded" else len(relation.labels)
     check_size(part.folder, part.weights, outputs=outputs)
@@ -221,6 +227,8 @@ def load_joint(
     check_finite(network.state_dict(), where)
     for file in part.weights:
         check_types(file, network)
+    if joined is not None:
+        network.base_model.load_state_dict(network_tensors(network_of(joined.encoder, name)), strict=False)
     check_network_vocabulary(tokenizer, network, where)
     if tokenizer.pad_token is None:
         raise ModelError(f"{where}: the tokenizer cannot pad texts. Choose another checkpoint.")

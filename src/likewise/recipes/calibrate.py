@@ -32,7 +32,7 @@ FEWEST = 20
 # The reported error is measured on texts that the fit left out, in so many parts.
 _PARTS = 5
 _BINS = 15
-_KEPT = ("recipe", "method", "name", "stages", "update", "run")
+_KEPT = ("recipe", "method", "name", "stages", "update", "run", "seen")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ folder `OUTPUT.run/` holds checkpoints and is removed when the model folder is c
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -26,6 +26,7 @@ from likewise.kinds.gains import Before, before_training
 from likewise.outputs import model_print
 from likewise.predict import Answerer, load, raw_model
 from likewise.predict.families import Running, answerer_of
+from likewise.recipes.lowrank import WholeUpdate, check_update, update_of
 from likewise.recipes.prepared import prepared_stages
 from likewise.recipes.runfiles import (
     RunMark,
@@ -37,6 +38,7 @@ from likewise.recipes.runfiles import (
     same_run,
     working_in,
 )
+from likewise.recipes.seen import SEEN, told_before, trained_before
 from likewise.schema.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -138,8 +140,14 @@ def _check(jobs: Jobs, context: RunContext) -> None:
         from likewise.training.fit import check_trackers
 
         check_trackers(context.trackers)
+    check_update(jobs[0].recipe.update, moves=_moves(jobs))
     for job in jobs:
         runner_of(job.stage).check(job)
+
+
+def _moves(jobs: Jobs) -> bool:
+    """Whether a stage trains the encoder."""
+    return any(runner_of(job.stage).moves_encoder for job in jobs)
 
 
 def _read(jobs: Jobs) -> tuple[list[StageData], Callable[[], SentenceTransformer]]:
@@ -166,19 +174,24 @@ def _run_in(jobs: Jobs, target: Target | None, work: Path, *, resume: bool) -> R
         own = stack.enter_context(working_in(work, mark, resume=resume)) if ranks.is_first() else ""
         ranks.wait()
         # A run in memory cannot be found again.
-        place = RunPlace(work, resume=resume, resumable=target is not None, stages=stages)
+        update = update_of(jobs)
+        settle = update.settling()
+        place = RunPlace(work, resume=resume, resumable=target is not None, stages=stages, settle=settle)
         former = _begin(open_encoder)
         look = partial(_before, jobs[-1], stages[-1], former)
         # An encoder that stays as it is can be asked afterwards: a run over kept vectors opens it at its end.
-        moves = any(runner_of(job.stage).moves_encoder for job in jobs)
-        before = look() if context.compare and moves else None
-        model, reports = _train(jobs, stages, former, place)
+        before = look() if context.compare and _moves(jobs) else None
+        seen = trained_before(recipe, context)
+        for line in told_before(recipe, seen):
+            context.tell(line)
+        model, reports = _train(jobs, stages, former, place, update)
         about: dict[str, Any] = {
             "recipe": recipe.model_dump(mode="json"),
             "method": recipe.method,
             "name": recipe.name,
             "stages": reports,
             "run": own,
+            **({SEEN: seen} if seen else {}),
         }
         answerer = answerer_of(model, about, Running(precision=context.precision))
         if context.compare:
@@ -236,17 +249,31 @@ def _mark(jobs: Jobs, stages: Sequence[StageData]) -> RunMark:
 
 
 def _train(
-    jobs: Jobs, stages: Sequence[StageData], carried: Carried, place: RunPlace
+    jobs: Jobs, stages: Sequence[StageData], carried: Carried, place: RunPlace, update: WholeUpdate
 ) -> tuple[nn.Module, list[dict[str, Any]]]:
     """Train the stages one after the other; each continues from the stage before it."""
     reports = []
+    for job, data, started, lines in _started(jobs, stages, carried, update):
+        for line in lines:
+            job.context.tell(line)
+        reports.append(runner_of(job.stage).fit(job, data, started, place))
+        carried = started
+    update.finish()
+    return carried.model(), reports
+
+
+def _started(
+    jobs: Jobs, stages: Sequence[StageData], carried: Carried, update: WholeUpdate
+) -> Iterator[tuple[Job[Any], StageData, Carried, list[str]]]:
+    """Each stage with its starting model and its plan; the next one starts when this one is trained."""
+    begun = False
     for job, data in zip(jobs, stages, strict=True):
         runner = runner_of(job.stage)
         carried = runner.start(job, data, carried)
-        for line in runner.plan(job, data, carried).lines(job):
-            job.context.tell(line)
-        reports.append(runner.fit(job, data, carried, place))
-    return carried.model(), reports
+        lines: list[str] = []
+        if runner.moves_encoder and not begun:
+            begun, lines = True, update.begin(job, carried)
+        yield job, data, carried, [*lines, *runner.plan(job, data, carried).lines(job)]
 
 
 def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
@@ -257,11 +284,9 @@ def dry_run(recipe: Recipe, *, context: RunContext) -> list[str]:
     jobs = jobs_of(recipe, context)
     _check(jobs, context)
     stages, open_encoder = _read(jobs)
-    carried, lines = _begin(open_encoder), []
-    for job, data in zip(jobs, stages, strict=True):
-        runner = runner_of(job.stage)
-        carried = runner.start(job, data, carried)
-        lines += runner.plan(job, data, carried).lines(job)
+    carried, lines = _begin(open_encoder), told_before(recipe, trained_before(recipe, context))
+    for _, _, _, planned in _started(jobs, stages, carried, update_of(jobs)):
+        lines += planned
     return lines
 
 

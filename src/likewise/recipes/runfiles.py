@@ -11,11 +11,11 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
@@ -46,22 +46,31 @@ from likewise.spelling import spelt, spelt_together
 from likewise.training.checkpoints import complete_checkpoints
 from likewise.wording import listed, quoted
 
+if TYPE_CHECKING:
+    from torch import nn
+
 _LOCK = "lock"
 _log = logging.getLogger("likewise")
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlace:
-    """Where a run keeps its checkpoints, whether it resumes from them, and the rows of its stages."""
+    """Where a run keeps its checkpoints, whether it resumes from them, and the rows of its stages.
+
+    `settle` changes the weights that the last stage ends with, before they are measured and kept.
+    """
 
     work: Path
     resume: bool
     resumable: bool
     stages: Sequence[StageData] = ()
+    settle: Callable[[nn.Module], None] | None = None
 
     def options(self, number: int) -> dict[str, Any]:
-        """The arguments `run` and `resume` of `training.fit` for a stage."""
-        return {"run": self.work / f"stage-{number}", "resume": self.resume}
+        """The arguments `run`, `resume` and, for the last stage, `settle` of `training.fit`."""
+        last = self.settle is not None and number == len(self.stages) - 1
+        beside = {"settle": self.settle} if last else {}
+        return {"run": self.work / f"stage-{number}", "resume": self.resume, **beside}
 
     @contextmanager
     def kept(self, job: Job[Any], encoder: str) -> Iterator[dict[str, Any]]:

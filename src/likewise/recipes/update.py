@@ -278,6 +278,7 @@ def train_on(
     The old relations' dev rows are measured too, so that forgetting counts when the epoch is chosen. Without
     a `place` the training cannot be resumed.
     """
+    _tell_of_rank(old, context)
     known = _read_known(old, context)
     [fresh] = read_stages(jobs_of(own, context))
     [job] = jobs_of(own, context)
@@ -314,6 +315,7 @@ def train_on_all(
 
     `score` measures the old texts, which gave `before` without the new label.
     """
+    _tell_of_rank(recipe, context)
     data = read_stages(jobs_of(recipe, context))[-1]
     job = jobs_of(recipe, context)[-1]
     context.tell(f"training on {counted(len(data.rows.train), 'row')} with old and new labels")
@@ -374,6 +376,12 @@ def _nowhere() -> Iterator[tuple[RunPlace, str]]:
         yield RunPlace(run, resume=False, resumable=False), ""
 
 
+def _tell_of_rank(recipe: Recipe, context: RunContext) -> None:
+    """Say that a hot update trains all weights, though the model's change was kept at a low rank."""
+    if recipe.update is not None:
+        context.tell("the recipe's [update] is not applied here, so the change may have any rank")
+
+
 def _rehearsed(rows: int, share: float, seed: int) -> list[int]:
     """The numbers of the old training rows that are rehearsed."""
     return sorted(random.Random(seed).sample(range(rows), round(share * rows)))
@@ -391,7 +399,7 @@ def _keep(
     """Write an updated model, with the recipe of all relations that it now answers."""
     about = {**answerer.about, "recipe": recipe.model_dump(mode="json"), "update": mode}
     about["run"] = found.run
-    kept = ("recipe", "method", "name", "stages", "update", "run")
+    kept = ("recipe", "method", "name", "stages", "update", "run", "seen")
     target.save(answerer.model, {key: value for key, value in about.items() if key in kept})
     return UpdateReport(target.folder, mode, found.before, found.after, answerer)
 

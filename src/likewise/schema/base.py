@@ -146,6 +146,11 @@ class Stage(Part):
         """The files and corpora of its rows, including dev and evaluation sets."""
         return iter(())
 
+    def learns_from(self) -> Iterator[str]:
+        """The files and corpora of its training rows: its sources without dev and evaluation sets."""
+        beside = {spec.source for spec in getattr(self, "dev", ())} | {*getattr(self, "filter_against", ())}
+        yield from (source for source in self.sources() if source not in beside)
+
     def own_texts(self, relations: Mapping[str, Relation]) -> Iterator[str]:
         """Texts besides its rows that its encoder reads; a vocabulary of word vectors must cover them."""
         return iter(())

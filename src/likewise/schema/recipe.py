@@ -7,9 +7,17 @@ problems of a recipe are reported at once, each with its zero-based path: `stage
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PlainValidator, SerializeAsAny, field_validator, model_validator
+from pydantic import (
+    Field,
+    PlainValidator,
+    SerializeAsAny,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from likewise.documents import FileName, Seed, validate
 from likewise.schema.base import Stage, pick_stage
@@ -18,6 +26,8 @@ from likewise.spelling import spelt
 
 # Each has a head, a column of answers and a line in every plan.
 MAX_RELATIONS = 1_000
+# No weight matrix of a text encoder has a larger one.
+MAX_RANK = 65_536
 
 AnyStage = Annotated[SerializeAsAny[Stage], PlainValidator(pick_stage)]
 
@@ -32,6 +42,31 @@ class EvaluationSpec(Part):
         default="all",
         description="How subsets of a task are combined: pooled, as a mean, or as a mean weighted by size.",
     )
+
+
+class UpdateSpec(Part):
+    """A limit on the rank of the change of the encoder's weights."""
+
+    rank: int = Field(gt=0, le=MAX_RANK, description="Largest rank of the change of a weight matrix.")
+    by: Literal["cut", "training"] = Field(
+        default="cut",
+        description=(
+            "How the rank is reached: the change is cut after the last stage (`cut`), or only adapters of "
+            "this rank are trained (`training`, which needs `likewise[lora]`)."
+        ),
+    )
+    alpha: float | None = Field(
+        default=None,
+        gt=0,
+        description="Factor of adapters, which is divided by the rank; by default the rank itself.",
+    )
+
+    @model_validator(mode="after")
+    def _alpha_of_adapters(self) -> Self:
+        if self.alpha is not None and self.by != "training":
+            found = f'is {self.alpha:g}, but only by = "training" has adapters, not by = "{self.by}"'
+            raise ValueError(f"alpha: {found}; remove the key")
+        return self
 
 
 class Recipe(Part):
@@ -51,6 +86,10 @@ class Recipe(Part):
     )
     relation: dict[str, RelationSpec] = Field(
         description="Relations, each a table `[relation.NAME]`; a recipe of kind `inject` has none."
+    )
+    update: UpdateSpec | None = Field(
+        default=None,
+        description="Limit on the rank of the change of the encoder's weights; none if left out.",
     )
     hold_out: tuple[str, ...] = Field(
         default=(), description="Languages that are left out of the data of every stage, to measure transfer."
@@ -80,6 +119,23 @@ class Recipe(Part):
                 f"{found} at once; name those that you need with {spelt('relations', 'NAME:lo..hi')}"
             )
         return data
+
+    @model_serializer(mode="wrap")
+    def _without_update(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out an update that is not there: recipes from before it stay as they are."""
+        found: dict[str, Any] = handler(self)
+        return (
+            found if self.update is not None else {key: one for key, one in found.items() if key != "update"}
+        )
+
+    @field_validator("update")
+    @classmethod
+    def _of_a_transformer(cls, update: UpdateSpec | None, info: Any) -> UpdateSpec | None:
+        encoder = info.data.get("encoder")
+        if update is not None and encoder is not None and encoder.kind != "pretrained":
+            found = f"needs a transformer, but encoder.kind is {encoder.kind!r}"
+            raise ValueError(f"{found}; remove the table, or use a pretrained encoder")
+        return update
 
     @field_validator("encoder", mode="before")
     @classmethod

@@ -37,9 +37,10 @@ class CardParts:
 
 def model_card(name: str, document: Mapping[str, Any], parts: CardParts) -> str:
     """The model card: what the model answers, how to use it, its training data, and what else loads it."""
+    base = document.get("base")
     lines = [
         "---",
-        "library_name: sentence-transformers",
+        *(["library_name: sentence-transformers"] if base is None else _on_the_hub(base)),
         f"tags: [likewise, {parts.tag}]",
         "---",
         f"# {as_text(name)}",
@@ -49,10 +50,25 @@ def model_card(name: str, document: Mapping[str, Any], parts: CardParts) -> str:
         *_stages(document, parts.row),
         "",
         *_gains(document),
-        _one_line(parts.loads),
+        _one_line(parts.loads if base is None else _how_a_delta_loads(base)),
         "",
     ]
     return "\n".join(lines)
+
+
+def _on_the_hub(base: Mapping[str, Any]) -> list[str]:
+    """What the hub is told of a delta; the base is named only if it is a hub model."""
+    named = [f"base_model: {base['name']}"] if "/" in base["name"] else []
+    return ["library_name: likewise", *named]
+
+
+def _how_a_delta_loads(base: Mapping[str, Any]) -> str:
+    """The line of the card that says what a folder without weights needs."""
+    return (
+        f"This folder holds the change of the weights of {as_code(base['name'])}, and not the weights. Load "
+        "it with `likewise.load`, which joins the two. `SentenceTransformer` cannot load it. For a folder "
+        'that it loads, save the loaded model again: `model.save("whole-model")`.'
+    )
 
 
 def relations_table(document: Mapping[str, Any]) -> list[str]:

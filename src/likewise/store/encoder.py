@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise.encoders.features import default_prompt
 from likewise.encoders.manifest import DOCUMENT, verify_files
 from likewise.encoders.opening import open_module
-from likewise.encoders.reading import loading
 from likewise.encoders.rules import Rules, check_keys, or_null, size, text, word
 from likewise.encoders.sentence import with_prompt
-from likewise.encoders.weights import check_described, check_exact
+from likewise.encoders.weights import load_module
 from likewise.errors import ModelError
 
 if TYPE_CHECKING:
@@ -79,15 +77,12 @@ def load_grown_encoder(
             "trained on."
         )
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Dense
 
     verify_files(where)
     layers = []
     for folder in sorted((where / "likewise" / "layers").glob("*_Dense"), key=_place):
         part = open_module("Dense", folder)
-        check_described(part.kind, folder, part.weights[0])
-        layers.append(loading(folder, partial(Dense.load, str(folder))))
-        check_exact(layers[-1], part.weights[0])
+        layers.append(load_module(part.kind, folder, part.weights))
     encoder = SentenceTransformer(modules=[*base, *layers], device="cpu")
     return with_prompt(encoder, grown["prompt"]) if grown.get("prompt") else encoder
 

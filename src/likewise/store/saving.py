@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from likewise.spelling import spelt
 from likewise.store.card import model_card
 from likewise.versions import versions
 
-_TRAINING = ("recipe", "method", "stages", "gains", "update")
+_TRAINING = ("recipe", "method", "stages", "gains", "update", "seen")
 
 
 def save_model(
@@ -33,9 +33,11 @@ def save_model(
     former: str | None = None,
     inputs: Iterable[object] = (),
     name: str = "",
+    reduce: Callable[[Path], Mapping[str, Any]] = lambda folder: {},
 ) -> Path:
     """Write a model folder that is either complete or absent. `about` goes into model.json and the card.
 
+    `reduce` may replace files of the folder before it takes its name; it returns entries of model.json.
     `inputs` are files and folders that must stay. The card calls the model `name`, or by its folder's name.
 
     The model's class names its family, which writes the files. With `overwrite` and `former`, only the model
@@ -69,6 +71,7 @@ def save_model(
             "family": model.family,
             **family.save(model, place),
             **about,
+            **reduce(place),
         }
         document["files"] = describe_files(place)
         called = name or target.name

@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def fit(
     resumable: bool = True,
     emit: Callable[[FitEvent], None] = lambda event: None,
     at_start: Callable[[], AbstractContextManager[None]] = nullcontext,
+    settle: Callable[[nn.Module], None] | None = None,
 ) -> FitReport:
     """Train a model on batches and leave its best (or last) weights in it.
 
@@ -70,7 +72,8 @@ def fit(
     dev numbers; `metric` names the one to maximise. `run` is the folder of checkpoints, which are written if
     `resumable`. With `resume`, training continues from the newest undamaged checkpoint; a finished run is not
     repeated, but its weights are loaded. `at_start` is a context in which the untrained model answers as well
-    as it can without training; the first evaluation takes place in it.
+    as it can without training; the first evaluation takes place in it. `settle` may change the weights that
+    are kept; the model is then measured again, and the report has the new value.
     """
     with saying_why(run):
         make_folder(run)
@@ -110,6 +113,9 @@ def fit(
         ranks.wait()
         load_weights(model, best_file(run, finished.best_step), finished.best_sha256)
     report = _report(finished, total, batches.rows, time.monotonic() - started)
+    if settle is not None:
+        settle(model)
+        report = _measured_again(model, report, evaluate if settings.select else None, metric, total, emit)
     finish(model, run, report)
     return report
 
@@ -123,6 +129,23 @@ def _report(state: RunState, total: int, rows: int, seconds: float) -> FitReport
         best_value=state.best_value if state.best_step >= 0 else None,
         history=state.history,
     )
+
+
+def _measured_again(
+    model: nn.Module,
+    report: FitReport,
+    evaluate: Evaluate | None,
+    metric: str,
+    total: int,
+    emit: Callable[[FitEvent], None],
+) -> FitReport:
+    """The report with the dev value of weights that were changed after the best ones were chosen."""
+    if evaluate is None or report.best_value is None:
+        return report
+    found = evaluate(model) if ranks.is_first() else {}
+    values = ranks.from_first({name: float(value) for name, value in found.items()})
+    emit(FitEvent("evaluate", report.best_step, total, values))
+    return replace(report, best_value=values[metric])
 
 
 def check_trackers(trackers: Sequence[str]) -> None:
