@@ -112,7 +112,7 @@ def is_delta(folder: Path) -> bool:
 def base_name(name: str | os.PathLike[str]) -> str:
     """What a delta calls its base: a hub id, or the name of a model's folder."""
     text = os.fspath(name)
-    if text == "default":
+    if text == RAW:
         return RAW_MODEL
     folder = _as_path(text)
     if folder is None and local_model(text) is None and "/" in text:
