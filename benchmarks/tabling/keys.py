@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 
 from likewise.registry import DEFAULT_KIND, KINDS, resolve_class
 from likewise.schema.base import Stage, TrainedStage
+from likewise.schema.distil import TextsSpec
 from likewise.schema.frozen import ParallelSpec, SplitWeights
 from likewise.schema.inject import ParaphraseSpec
 from likewise.schema.pairs import ObjectiveSpec
@@ -37,6 +38,7 @@ PARTS: dict[str, type[BaseModel]] = {
     "translations": ParallelSpec,
     "weights": SplitWeights,
     "paraphrases": ParaphraseSpec,
+    "texts": TextsSpec,
     "evaluation": EvaluationSpec,
     "update": UpdateSpec,
 }
@@ -53,6 +55,7 @@ _LINKED: dict[Any, tuple[str, str, str]] = {
     ParallelSpec: ("entry", "entries", "kind-parallel"),
     SplitWeights: ("table", "tables", "kind-parallel"),
     ParaphraseSpec: ("entry", "entries", "kind-inject"),
+    TextsSpec: ("entry", "entries", "kind-distil"),
 }
 _PLAIN: dict[Any, tuple[str, str]] = {
     str: ("string", "strings"),
@@ -66,7 +69,7 @@ SHIPPED = {name: entry for name, entry in KINDS.items() if str(entry.spec).start
 SHARED = {
     "every-kind": tuple(SHIPPED),
     "rows": ("pairs", "labels", "joint"),
-    "optimisation": ("pairs", "labels", "joint", "inject"),
+    "optimisation": ("pairs", "labels", "joint", "inject", "distil"),
     "frozen": ("parallel", "refine"),
 }
 _KIND = "kind"

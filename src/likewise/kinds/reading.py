@@ -109,6 +109,8 @@ def read_dev(
     job: Job[Any], specs: Sequence[DataSpec], leaks: LeakFilter, notes: list[str]
 ) -> tuple[DevSet, ...]:
     """Rated dev rows for a stage that has no rated training rows."""
+    if not specs:
+        return ()
     wanted = RatedSpec((), specs, leaks, 0.0)
     dev = leaks.filter([], [(spec, _rows(job, wanted, spec, notes)) for spec in specs], notes)[1]
     return _dev_sets(dev)

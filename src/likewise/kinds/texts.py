@@ -1,20 +1,16 @@
-"""Read texts without ratings: each distinct text once, without those of evaluation sets."""
+"""Read the texts of a stage without ratings: each distinct text once, without those of evaluation sets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from likewise.data import open_table, read
-from likewise.data.catalogue import is_parallel_corpus
-from likewise.data.columns import find_any_texts
-from likewise.data.parallel import parallel_names, read_parallel
+from likewise.data import texts as data_texts
 from likewise.errors import DataError, Problem
 from likewise.kinds.base import Job
-from likewise.kinds.leaks import SideFilter, side_texts
-from likewise.schema.distil import DistilStage, TextsSpec
+from likewise.kinds.leaks import SideFilter
+from likewise.schema.distil import DistilStage
 
 # Seeds share the sample of an entry, and so its vectors in the cache.
 _SAMPLE = 1
@@ -25,47 +21,21 @@ def read_texts(job: Job[DistilStage], notes: list[str]) -> list[str]:
     leaks = SideFilter.of(job.stage, job.context.data_dir)
     found: dict[str, None] = {}
     for number, spec in enumerate(job.stage.data):
-        texts = list(dict.fromkeys(text for text in _texts_of(job, spec) if text.strip()))
-        if spec.max_chars is not None:
-            texts = [text for text in texts if len(text) <= spec.max_chars]
+        texts = data_texts.read_texts(
+            job.table(spec.source),
+            columns=() if spec.text is None else (spec.text,),
+            language=spec.language,
+            data_dir=job.context.data_dir,
+        )
+        longest = spec.max_chars
+        texts = [text for text in texts if text.strip() and (longest is None or len(text) <= longest)]
         if not texts:
-            problem = Problem(f"stage.{job.number}.data.{number}", f"{spec.source} has no text", "remove it")
-            raise DataError([problem])
-        kept = leaks.texts(spec.source, texts, notes)
-        found.update(dict.fromkeys(_sampled(kept, spec.limit)))
+            where = f"stage.{job.number}.data.{number}"
+            raise DataError([Problem(where, f"{spec.source} has no text that is read", "remove the entry")])
+        found.update(dict.fromkeys(_sampled(leaks.texts(spec.source, texts, notes), spec.limit)))
     if len(found) < 2:
         raise DataError("fewer than two texts are left. Check the files and what the leak filter dropped.")
     return list(found)
-
-
-def _texts_of(job: Job[DistilStage], spec: TextsSpec) -> Iterator[str]:
-    table, data_dir = job.table(spec.source), job.context.data_dir
-    if spec.language is not None:
-        yield from _one_language(spec, spec.language, data_dir)
-    elif spec.text is not None:
-        for record in read(table, relations=(), text_a=spec.text, data_dir=data_dir, pairs=False):
-            yield record.a
-    elif isinstance(table, str):
-        yield from side_texts([table], data_dir=data_dir)
-    else:
-        opened = open_table(table)
-        pairs = len(find_any_texts(opened.columns, source=opened.name)) == 2
-        for record in read(table, relations=(), pairs=pairs):
-            yield from record.texts
-
-
-def _one_language(spec: TextsSpec, language: str, data_dir: Any) -> Iterator[str]:
-    """One side of parallel text."""
-    if not is_parallel_corpus(spec.source):
-        found = f"language {language!r} is given, but {spec.source} is not a corpus of translations"
-        raise DataError([Problem(spec.source, found, "remove the key language")])
-    for part in [spec.source] if "/" in spec.source else parallel_names(spec.source):
-        parallel = read_parallel(part, data_dir=data_dir)
-        sides = {parallel.language_a: parallel.a, parallel.language_b: parallel.b}
-        if language not in sides:
-            found = f"{part} has no language {language!r}; its languages are {', '.join(sides)}"
-            raise DataError([Problem(part, found, "correct the key language")])
-        yield from sides[language]
 
 
 def _sampled(texts: Sequence[str], limit: int | None) -> Sequence[str]:
