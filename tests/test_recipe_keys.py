@@ -68,7 +68,7 @@ def test_key_tables_show_values_and_the_defaults_of_other_kinds(keys):
     optimisation = keys.keys("optimisation")
     assert "| `batch_size` | integer > 0 and ≤ 1,000,000 | `16`; `joint`: `32` |" in optimisation
     assert '| `optimiser` | `adamw`, `sgd` | `"adamw"` |' in optimisation
-    assert "Not a key of `joint`. |" in optimisation
+    assert "Not a key of `joint` and `distil`. |" in optimisation
     assert "| `margin` | number ≥ −1 and < 1 | `0` |" in keys.keys("parallel")
     assert "| `source` | string or list of 2 strings | required |" in keys.keys("translations")
     assert "| `texts` | table of lists of strings by name | `{}` |" in keys.keys("relation")

@@ -70,8 +70,6 @@ def read_rated(job: Job[Any], wanted: RatedSpec, notes: list[str]) -> tuple[Rate
     train = [(spec, _rows(job, wanted, spec, notes)) for spec in wanted.data]
     dev = [(spec, _rows(job, wanted, spec, notes)) for spec in wanted.dev] if wanted.fold is None else []
     train, dev = wanted.leaks.filter(train, dev, notes)
-    if wanted.fold is None:
-        train, dev = _held_out(train, dev, notes)
     notes += _trained_dev(train, dev)
     records = [record for _, part in train for record in part]
     if not records and not wanted.parallel:
@@ -89,20 +87,6 @@ def read_rated(job: Job[Any], wanted: RatedSpec, notes: list[str]) -> tuple[Rate
     if not sets and records and wanted.share:
         rows, sets = _split(job, wanted, rows, notes)
     return rows, sets
-
-
-def _held_out(train: Entries, dev: Entries, notes: list[str]) -> tuple[Entries, Entries]:
-    """Training and dev data after the entries with a `dev_share` gave some of their rows to dev."""
-    kept, added = [], list(dev)
-    for spec, part in train:
-        if spec.dev_share is not None and part:
-            chosen, clean = split_rows(part, spec.dev_share, _SAMPLE)
-            added.append((spec, [part[row] for row in sorted(chosen)]))
-            part = [record for row, record in enumerate(part) if row not in chosen]
-            if not clean:
-                notes.append(f"the dev rows of {spec.source} may share texts with its training rows")
-        kept.append((spec, part))
-    return kept, added
 
 
 def read_dev(

@@ -102,7 +102,9 @@ def stored_relations(
     table = open_table(source)
     columns = {name: spec.columns.get(name, name) for name in relations}
     found = {
-        name: replace(relations[name], name=column)
+        name: _in_own_labels(column, spec, source)
+        if name in spec.labels
+        else replace(relations[name], name=column)
         for name, column in columns.items()
         if column in table.columns
     }
@@ -118,6 +120,13 @@ def stored_relations(
         tell(f"{spec.source}: column {guessed[0].name!r} ({guessed[0].scale}) is read as {wanted[0]}")
         return {wanted[0]: guessed[0]}
     return _none_found(spec, relations, table.columns)
+
+
+def _in_own_labels(column: str, spec: DataSpec, source: object) -> Relation:
+    """The relation of a column whose labels the entry maps, with all labels that the table has."""
+    declared = f"{column}:classes"
+    [found] = infer_relations(source, text_a=spec.text_a, text_b=spec.text_b, declared=[declared])
+    return found
 
 
 def _none_found(

@@ -228,7 +228,7 @@ class EncoderSpec(Part):
 class DataSpec(Part):
     """Rated or labelled rows: a file, a corpus with its split such as stsb/train, or a hub id."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"labels", "constant", "dev_share"})
+    later: ClassVar[frozenset[str]] = frozenset({"labels", "constant"})
 
     source: str = Field(description="File, corpus with its split such as `stsb/train`, or hub id.")
     text_a: str | None = Field(
@@ -254,15 +254,6 @@ class DataSpec(Part):
         description=(
             "The same answer for every row of a source without ratings, such as translations: "
             '`{ paraphrase = "paraphrase" }`.'
-        ),
-    )
-    dev_share: float | None = Field(
-        default=None,
-        gt=0,
-        lt=1,
-        description=(
-            "Share of the rows of this entry that becomes a dev set beside those of `dev`, without shared "
-            "texts; the same rows for all seeds."
         ),
     )
     rescale: bool = Field(
