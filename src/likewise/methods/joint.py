@@ -228,7 +228,8 @@ def load_joint(
     for file in part.weights:
         check_types(file, network)
     if joined is not None:
-        network.base_model.load_state_dict(network_tensors(network_of(joined.encoder, name)), strict=False)
+        changed = network_tensors(network_of(joined.encoder, name))
+        network.float().base_model.load_state_dict(changed, strict=False)
     check_network_vocabulary(tokenizer, network, where)
     if tokenizer.pad_token is None:
         raise ModelError(f"{where}: the tokenizer cannot pad texts. Choose another checkpoint.")
