@@ -142,7 +142,8 @@ class DistilRunner(Runner[DistilStage]):
         features.forget()
         if scorer is not None:
             scorer(model)  # what answers is chosen for the weights that are kept
-        return stage_report(job, report, data, teachers=list(stage.teachers), agreement=agreement(model))
+        about = {"unit": "text", "teachers": list(stage.teachers), "agreement": agreement(model)}
+        return stage_report(job, report, data, **about)
 
     def compared(self, job: Job[DistilStage], data: StageData) -> list[Measured]:
         """The relation that the stage's dev rows rate."""

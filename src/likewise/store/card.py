@@ -148,7 +148,7 @@ def _stages(document: Mapping[str, Any], row: str) -> list[str]:
     for number, stage in enumerate(document.get("stages", [])):
         selects = number >= len(recipe) or recipe[number].get("select", True)
         best = stage.get("best_value")
-        seen = f"{counted(stage['pairs'], row)}, {counted(stage['steps'], 'step')}"
+        seen = f"{counted(stage['pairs'], stage.get('unit', row))}, {counted(stage['steps'], 'step')}"
         lines.append(
             f"- stage {as_code(stage['name'])}: {seen}"
             + (
