@@ -118,7 +118,7 @@ def _say_task() -> None:
         "[bold]3. Train[/bold] a model of your own, here on 384 pairs of reviews. Each pair is rated\n"
         "on two relations:\n\n"
         "   similarity  0..5   Do both texts say the same?\n"
-        "   opinion     0..4   Do both writers judge alike? 0 is the opposite, 4 is alike.\n\n"
+        "   opinion     0..4   Do both writers judge alike? 0 is the opposite, 4 alike.\n\n"
         "A cosine is one number. It cannot answer both.",
         end="\n\n",
     )
