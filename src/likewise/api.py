@@ -29,8 +29,9 @@ from likewise.data.own import OwnTable, open_own_table
 from likewise.disk import UnwritableError
 from likewise.errors import UsageError
 from likewise.files import is_there, remembering_inputs
-from likewise.folders import is_raw
+from likewise.folders import document_of, has_pair_vectors
 from likewise.kinds.context import RunContext
+from likewise.naming import settled_name
 from likewise.predict import Answerer, Scores, load, load_classifier
 from likewise.recipes.calibrate import CalibrationReport, calibrate_model
 from likewise.recipes.export import DELTA, ExportReport, export_delta
@@ -180,7 +181,7 @@ def _counted_texts(
 
     if not isinstance(model, Answering):
         require_path(model, "model")
-    name = model.about.get("name", "") if isinstance(model, Answering) else os.fspath(model)
+    name = model.about.get("name", "") if isinstance(model, Answering) else settled_name(os.fspath(model))
     label = " ".join(["evaluating", *filter(None, [Path(str(name)).name])])
     return asked_progress(progress, quiet=quiet, label=label, unit="texts")
 
@@ -230,10 +231,12 @@ def evaluate_suite(
 def _opened(
     model: str | os.PathLike[str] | Answering, suite: Suite, device: str | None, precision: str, long: Long
 ) -> Answering:
-    """The loaded model. A raw encoder is loaded as a classifier if the suite asks for one."""
+    """The loaded model. An encoder that reads pairs is loaded as a classifier if the suite asks for one."""
     if isinstance(model, Answering):
         return model
-    opening = load_classifier if suite.texts == 1 and is_raw(model) else load
+    document = document_of(model)
+    compares = document is None or has_pair_vectors(document)
+    opening = load_classifier if suite.texts == 1 and compares else load
     return opening(model, device=device, precision=precision, long=long)
 
 

@@ -26,7 +26,7 @@ from likewise.encoders.rules import (
 from likewise.errors import ModelError, UsageError
 from likewise.naming import kept_recipe
 from likewise.records import Relation
-from likewise.registry import texts_of_rows
+from likewise.registry import RAW_FAMILY, family_name, texts_of_rows
 
 FORMAT = 1
 # Points on a scale, and labels of a relation: a head has a row of weights for each.
@@ -151,7 +151,8 @@ def texts_of_document(document: Mapping[str, Any], path: Path) -> int:
     return texts
 
 
-def is_raw(name: str | os.PathLike[str]) -> bool:
-    """Whether a name leads to a raw encoder, which was trained for no relation."""
-    document = document_of(name)
-    return document is None or not document.get("relations")
+def has_pair_vectors(document: Mapping[str, Any]) -> bool:
+    """Whether a model.json describes an encoder whose vectors can be compared: that of a model of pairs, or
+    one that was trained for no relation.
+    """
+    return not document.get("relations") or family_name(document) == RAW_FAMILY

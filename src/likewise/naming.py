@@ -18,7 +18,7 @@ from typing import Any
 RAW = "raw"
 DEFAULT = "default"
 # The model that `default` stands for. Only this line changes when another model becomes the default one.
-DEFAULT_NAME = RAW
+DEFAULT_NAME = "likewise-mini"
 # A file or folder of such a name in the working folder is not meant by it; ./raw is.
 RESERVED = frozenset({RAW, DEFAULT, DEFAULT_NAME})
 # The key of a stage that named a model, besides `encoder.name`, when recipes still kept `default`.

@@ -1,10 +1,11 @@
-"""`likewise demo`: train and evaluate on the bundled reviews, from start to end, and show what is gained."""
+"""`likewise demo`: ask the shipped model, then train on the bundled reviews, and show gains and limits."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,13 +16,14 @@ from rich.text import Text
 
 from likewise.cli import options
 from likewise.cli.console import TrainingView, out, quiet_libraries
+from likewise.cli.demo_shipped import Shipped, say, show_shipped, with_interval
 from likewise.errors import LikewiseError
+from likewise.naming import DEFAULT_NAME
 from likewise.records import Record, Relation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from likewise.evaluation.intervals import Interval
     from likewise.evaluation.results import SuiteResult
     from likewise.predict import Answerer
 
@@ -39,9 +41,12 @@ def demo(
         bool,
         typer.Option("--overwrite", help="Replace a model that the demo did not write."),
     ] = False,
+    as_json: options.Json = False,
     device: options.Device = None,
 ) -> None:
-    """Train a model of two relations on the bundled reviews, compare it with the raw encoder, show a limit.
+    """Show what the model that comes with Likewise answers, then train one on bundled reviews.
+
+    Both are compared with the raw encoder, and both show a limit.
 
     Example: likewise demo
     """
@@ -50,9 +55,12 @@ def demo(
     from likewise.predict import load
 
     raw = load("raw", device=device)
+    shipped = Shipped.of(raw, load(DEFAULT_NAME, device=device))
+    if not as_json:
+        show_shipped(shipped)
+        _say_task()
     with resources.as_file(resources.files("likewise").joinpath("samples")) as samples:
         reviews = samples / "reviews"
-        _say_task()
         with TrainingView() as view:
             model = train(
                 reviews / "train.csv",
@@ -69,6 +77,10 @@ def demo(
                 emit=view.emit,
             )
         tested = Tested.of(reviews / "test.csv", raw, model)
+    if as_json:
+        document = {"shipped": shipped.to_dict(), "trained": {"folder": str(output), **tested.to_dict()}}
+        out.print_json(json.dumps(document))
+        return
     _show_evaluation(tested)
     _show_pairs(tested)
     _show_limit(tested)
@@ -103,9 +115,10 @@ def _may_start_again(output: Path) -> bool:
 
 def _say_task() -> None:
     out.print(
-        "[bold]1. Train[/bold] on 384 pairs of reviews. Each pair is rated on two relations:\n\n"
+        "[bold]3. Train[/bold] a model of your own, here on 384 pairs of reviews. Each pair is rated\n"
+        "on two relations:\n\n"
         "   similarity  0..5   Do both texts say the same?\n"
-        "   opinion     0..4   Do both writers judge alike? 0 is the opposite, 4 is alike.\n\n"
+        "   opinion     0..4   Do both writers judge alike? 0 is the opposite, 4 alike.\n\n"
         "A cosine is one number. It cannot answer both.",
         end="\n\n",
     )
@@ -147,6 +160,28 @@ class Tested:
         return self.after.predictions[relation].predicted
 
     @property
+    def far(self) -> int:
+        """How many of the model's opinions are off by `FAR` or more."""
+        return int((self.error >= FAR).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready form of the evaluation, without the single pairs."""
+        from likewise.evaluation import compare_results
+
+        gains = compare_results(self.after, self.before)
+        relations = {
+            old.name: {
+                "raw": old.value,
+                "trained": new.value,
+                "gain": 100 * gains[old.name].difference,
+                "interval": interval and asdict(interval.scaled(100)),
+            }
+            for old, new in zip(self.before.tasks, self.after.tasks, strict=True)
+            for interval in [gains[old.name].interval]
+        }
+        return {"pairs": len(self.records), "relations": relations, "opinions far off": self.far}
+
+    @property
     def error(self) -> NDArray[Any]:
         """By how many points the model's opinion on every pair is off."""
         return abs(self.answered("opinion") - self.rated("opinion"))
@@ -158,30 +193,24 @@ def _show_evaluation(tested: Tested) -> None:
     from likewise.evaluation import compare_results
 
     pairs = f"{len(tested.records)} held-out pairs about other things"
-    _say(f"\n[bold]2. Evaluate[/bold] on {pairs}, against the raw encoder\n")
+    say(f"\n[bold]4. Evaluate[/bold] on {pairs}, against the raw encoder\n")
     gains = compare_results(tested.after, tested.before)
     columns = ("relation", "raw cosine", "trained model", "gain")
     table = Table(*columns, box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for old, new in zip(tested.before.tasks, tested.after.tasks, strict=True):
         gain = gains[old.name]
-        cells = (_with_interval(old.value, old.interval, ""), _with_interval(new.value, new.interval, ""))
+        cells = (with_interval(old.value, old.interval), with_interval(new.value, new.interval))
         interval = gain.interval and gain.interval.scaled(100)
-        table.add_row(old.name, *cells, _with_interval(100 * gain.difference, interval, "+"))
+        table.add_row(old.name, *cells, with_interval(100 * gain.difference, interval, "+"))
     out.print(table)
-    _say("Spearman ×100 with its 95 % confidence interval", style="dim")
-
-
-def _with_interval(value: float, interval: Interval | None, sign: str) -> str:
-    shown = f"{value:{sign}.1f}"
-    bounds = f"({interval.low:{sign}.0f} to {interval.high:{sign}.0f})" if interval else ""
-    return f"{shown}  [dim]{bounds}[/dim]" if bounds else shown
+    say("Spearman ×100 with its 95 % confidence interval", style="dim")
 
 
 def _show_pairs(tested: Tested) -> None:
     import numpy as np
 
-    _say(
-        "\n[bold]3. Look[/bold] at three test pairs. A rule picks them: of each sort, the one with the "
+    say(
+        "\n[bold]5. Look[/bold] at three test pairs. A rule picks them: of each sort, the one with the "
         "median error of the trained model's opinions.\n"
     )
     similarity, opinion = tested.rated("similarity"), tested.rated("opinion")
@@ -212,13 +241,12 @@ def _show_limit(tested: Tested) -> None:
     import numpy as np
 
     off = tested.error
-    far = int((off >= FAR).sum())
-    _say(
-        f"[bold]4. Its limit[/bold]: {far} of the {len(off)} opinions are off by {FAR:g} points or more. "
-        "This one is furthest off.\n"
+    say(
+        f"[bold]6. Its limit[/bold]: {tested.far} of the {len(off)} opinions are off by {FAR:g} points or "
+        "more. This one is furthest off.\n"
     )
     _show_pair(tested, int(np.argmax(off)), "the largest error of the trained model")
-    _say(
+    say(
         "We wrote the texts and rated the pairs by a rule, so they are tidier than real ratings. "
         "They show what training can do, not how well it works on your texts.",
         style="dim",
@@ -228,7 +256,7 @@ def _show_limit(tested: Tested) -> None:
 def _show_next(output: Path) -> None:
     out.print(f"\nThe model is in {output}. Ask it about two texts:\n", markup=False)
     _show_commands(f'likewise score "A lovely flat." "I fled from that flat." --model {output}')
-    _say(
+    say(
         "\nThen train on a table of your own. A row holds two texts and a rating. The training says how much "
         "is gained over the raw cosine:\n"
     )
@@ -241,8 +269,3 @@ def _show_next(output: Path) -> None:
 def _show_commands(*lines: str) -> None:
     for line in lines:
         out.print(f"   {line}", markup=False)
-
-
-def _say(text: str, **options: Any) -> None:
-    """A paragraph, broken between words."""
-    out.print(text, soft_wrap=False, **options)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,7 @@ from likewise.errors import UsageError
 from likewise.wording import quoted
 
 if TYPE_CHECKING:
+    from likewise.answering import Scores
     from likewise.data.rows import Table
     from likewise.predict import Answerer
 
@@ -107,11 +108,7 @@ def _score_texts(
     scores = predictor.score([texts if len(texts) == 2 else texts[0]], relation=relation)
     values, chances = scores.rows()[0], scores.chances(0)
     if as_json:
-        relations = {
-            r.name: {"value": values[r.name], "scale": r.scale, "source": scores.source[r.name]}
-            | ({"probabilities": chances[r.name]} if r.name in chances else {})
-            for r in scores.relations
-        }
+        relations = answers_to_dict(scores)
         names = ("text_a", "text_b") if len(texts) == 2 else ("text",)
         out.print_json(json.dumps({**dict(zip(names, texts, strict=True)), "relations": relations}))
         return
@@ -123,6 +120,16 @@ def _score_texts(
             shown = f"{nearest_labels(r, np.array([value]))[0]} ({value:.2f} of {r.lo:g}..{r.hi:g})"
         line = f"{r.name:<{width}}  {shown}  on {r.scale}, from the {scores.source[r.name]}"
         out.print(line, markup=False)
+
+
+def answers_to_dict(scores: Scores) -> dict[str, dict[str, Any]]:
+    """The answers to the first row, by relation, in a JSON-ready form."""
+    values, chances = scores.rows()[0], scores.chances(0)
+    return {
+        r.name: {"value": values[r.name], "scale": r.scale, "source": scores.source[r.name]}
+        | ({"probabilities": chances[r.name]} if r.name in chances else {})
+        for r in scores.relations
+    }
 
 
 def _open(name: str, delimiter: str | None) -> Table:

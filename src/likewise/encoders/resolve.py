@@ -54,9 +54,11 @@ def fetch(repository: str) -> str:
         return snapshot_download(repository, allow_patterns=list(FETCHED), ignore_patterns=list(LEFT))
     except Exception as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
+        known = f"Check the network. {how_to_get(repository)}"
+        unknown = "Check the spelling and the network, or name a local folder."
         raise ModelError(
             f"{repository} cannot be downloaded from the hub ({reason}). "
-            "Check the spelling and the network, or name a local folder."
+            f"{known if repository in BASES else unknown}"
         ) from error
 
 

@@ -167,6 +167,10 @@ class LabelModel(nn.Module):
             if task.name == name:
                 return task
         tasks = ", ".join(task.name for task in self.tasks)
+        if not tasks:
+            raise UsageError(
+                f"the model has no task {name!r}, and no tasks of its own. Give labels in words."
+            )
         raise UsageError(f"the model has no task {name!r}. Choose one of {tasks}.")
 
     @property

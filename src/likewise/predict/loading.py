@@ -13,7 +13,8 @@ from likewise.encoders.manifest import DOCUMENT
 from likewise.encoders.reading import loading
 from likewise.encoders.vectors import DEFAULT_BUDGET
 from likewise.errors import ModelError, UsageError
-from likewise.folders import document_of, texts_of_document
+from likewise.folders import document_of, has_pair_vectors, texts_of_document
+from likewise.naming import settled_name
 from likewise.predict.asking import Answerer
 from likewise.predict.families import Family, Running, family_called, family_of_document
 from likewise.spelling import spelt
@@ -21,7 +22,7 @@ from likewise.spelling import spelt
 if TYPE_CHECKING:
     from likewise.encoders.external import TextFunction
 
-# Who answers labels of single texts where an encoder was taught nothing.
+# Who answers labels of single texts where an encoder was taught none.
 _CLASSIFYING = "labels"
 
 
@@ -56,19 +57,21 @@ def load_classifier(
     token_budget: int = DEFAULT_BUDGET,
     long: Long = CUT,
 ) -> Answerer:
-    """Load a model that classifies single texts, or a raw encoder, which compares texts with labels.
+    """Load a model that classifies single texts, or an encoder that compares texts with labels in words.
 
-    Models of pairs and models that answer numbers are errors. `long` is that of `load`.
+    Of a raw encoder and of a model of pairs, the vectors of the encoder are compared, by their cosine. Models
+    without such vectors and models that answer numbers are errors. `long` is that of `load`.
     """
     _check_call(model, device, precision, token_budget, long)
     document = document_of(model)
     running = Running(device, precision, token_budget, long=long)
-    if document is None or not document.get("relations"):
+    if document is None or has_pair_vectors(document):
         return _opened(model, family_called(_CLASSIFYING), None, running)
     if texts_of_document(document, Path(model) / DOCUMENT) != 1:
         raise ModelError(
-            f"{os.fspath(model)} answers pairs of texts and has no matcher for labels. Train a model on "
-            "labelled texts (docs/methods/label_embedding.md), or use this one to score pairs."
+            f"{os.fspath(model)} reads pairs of texts at once and has no vectors to compare with labels. "
+            "Train a model on labelled texts (docs/methods/label_embedding.md), or use this one to score "
+            "pairs."
         )
     loaded = _opened(model, family_of_document(document, model), document, running)
     loaded.check_classifies()
@@ -89,7 +92,7 @@ def _opened(
     loaded = loading(model, lambda: family.load(model, document, running))
     if document is not None and document_of(model) != document:
         raise ModelError(f"{os.fspath(model)} was replaced while it was being loaded. Load it again.")
-    about = {**({"raw": True} if document is None else document), "name": os.fspath(model)}
+    about = {**({"raw": True} if document is None else document), "name": settled_name(os.fspath(model))}
     answerer = family.answerer(loaded, about, running)
     if running.long == CHUNK:
         _check_windows(answerer)

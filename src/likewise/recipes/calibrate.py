@@ -21,6 +21,7 @@ from likewise.predict import Answerer
 from likewise.predict.families import family_of_model
 from likewise.recipes.prepared import read_stages
 from likewise.recipes.run import Target, jobs_of
+from likewise.recipes.seen import SEEN, training_data
 from likewise.records import Relation
 from likewise.schema.labels import new_task, words_of
 from likewise.schema.recipe import parse_recipe
@@ -102,6 +103,8 @@ def calibrate_model(
         raise DataError([Problem(table.name, found, "label more texts; about 100 are mostly enough")])
     temperature = answerer.calibrate(relation, texts, [relation.labels[number] for number in gold])
     about = {key: value for key, value in answerer.about.items() if key in _KEPT}
+    if answerer.about.get("raw") and (seen := training_data(answerer.about["name"])):
+        about[SEEN] = seen  # the encoder of a model of pairs, which was trained before
     target.save(answerer.model, about)
     return CalibrationReport(
         target.folder,

@@ -25,7 +25,12 @@ def trained_before(recipe: Recipe, context: RunContext) -> list[str]:
     """The training data of the model that a recipe starts from, oldest first; empty for a raw encoder."""
     if context.encoder is not None or recipe.encoder.kind != "pretrained":
         return []
-    where = resolve(recipe.encoder.name)
+    return training_data(recipe.encoder.name)
+
+
+def training_data(name: str | os.PathLike[str]) -> list[str]:
+    """The data that Likewise trained a model on, oldest first; empty for a raw encoder."""
+    where = resolve(name)
     path = Path(where) / DOCUMENT
     if not os.path.isdir(where) or not os.path.lexists(path):
         return []
