@@ -14,7 +14,7 @@ entailment   accuracy on SICK test and SNLI test of models that answer `entailme
 paraphrase   accuracy and F1 on PAWS-Wiki test and MRPC test: the answer to `paraphrase`, and the cosine with
              a threshold that is chosen on dev
 relatedness  Spearman and Pearson on SICK test
-challenge    where the package has it: the share of the challenge set's items that are in order, by phenomenon
+challenge    the share of the challenge set's items that are in order, by phenomenon
 retrieval    English paraphrases of Tatoeba: is the partner the nearest of 9,999 sentences?
 zero-shot    TREC (six labels) and SST-2 by label texts
 clustering   v-measure of 46 clusters of Reuters test
@@ -32,11 +32,11 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from shipping.asked import Asked, shown_name
+from shipping.challenge import Challenge
 from shipping.document import Results, read_entries
 from shipping.ensembles import measure_ensembles
 from shipping.general import Clustering, Retrieval, ZeroShot
@@ -47,12 +47,8 @@ from shipping.rows import Rows, find_data
 from shipping.similarity import Dev, Relatedness, Sts7
 from shipping.summary import numbers, summary_lines
 
-ABOUT_PAIRS: tuple[Part, ...] = (Sts7(), Dev(), Entailment(), Paraphrase(), Relatedness())
+ABOUT_PAIRS: tuple[Part, ...] = (Sts7(), Dev(), Entailment(), Paraphrase(), Relatedness(), Challenge())
 ABOUT_VECTORS: tuple[Part, ...] = (Retrieval(), ZeroShot(), Clustering())
-if find_spec("likewise.evaluation.challenge"):
-    from shipping.challenge import Challenge
-
-    ABOUT_PAIRS = (*ABOUT_PAIRS, Challenge())
 PARTS = {part.name: part for part in (*ABOUT_PAIRS, *ABOUT_VECTORS)}
 BASELINE = Regression()
 
