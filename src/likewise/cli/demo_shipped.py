@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from likewise.cli.console import out
-from likewise.cli.score import answers_to_dict
+from likewise.cli.score import first_answers
 from likewise.naming import DEFAULT_NAME
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Shipped:
                 "text_a": PAIR[0],
                 "text_b": PAIR[1],
                 "raw cosine": self.cosine,
-                "relations": answers_to_dict(self.answers),
+                "relations": first_answers(self.answers),
             },
             "challenge": {"raw": self.before.to_dict(), DEFAULT_NAME: self.after.to_dict()},
         }
@@ -71,7 +71,7 @@ def _show_pair(found: Shipped) -> None:
     for text in PAIR:
         out.print(f"   {text}", markup=False)
     lines = {"raw cosine": f"{found.cosine:.2f} on -1..1"}
-    for name, answer in answers_to_dict(found.answers).items():
+    for name, answer in first_answers(found.answers).items():
         value = answer["value"]
         chance = answer.get("probabilities", {}).get(value)
         lines[name] = f"{value:.1f} on {answer['scale']}" if chance is None else f"{value} ({chance:.0%})"

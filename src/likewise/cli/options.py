@@ -44,7 +44,9 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output fil
 Model = Annotated[
     str,
     typer.Option(
-        "--model", help="Model folder, hub id, 'raw' or 'default'.", autocompletion=offering(models)
+        "--model",
+        help="Model folder, hub id, 'raw' (the untrained encoder) or 'default' (likewise-mini).",
+        autocompletion=offering(models),
     ),
 ]
 TextColumn = Annotated[

@@ -108,7 +108,7 @@ def _score_texts(
     scores = predictor.score([texts if len(texts) == 2 else texts[0]], relation=relation)
     values, chances = scores.rows()[0], scores.chances(0)
     if as_json:
-        relations = answers_to_dict(scores)
+        relations = first_answers(scores)
         names = ("text_a", "text_b") if len(texts) == 2 else ("text",)
         out.print_json(json.dumps({**dict(zip(names, texts, strict=True)), "relations": relations}))
         return
@@ -122,7 +122,7 @@ def _score_texts(
         out.print(line, markup=False)
 
 
-def answers_to_dict(scores: Scores) -> dict[str, dict[str, Any]]:
+def first_answers(scores: Scores) -> dict[str, dict[str, Any]]:
     """The answers to the first row, by relation, in a JSON-ready form."""
     values, chances = scores.rows()[0], scores.chances(0)
     return {
