@@ -40,7 +40,13 @@ LABELS = [
     for kind in ("", "-lstm")
 ]
 PARAPHRASE = ("paraphrase-injection", "finetune")
-SHIPPED = sorted([*REGRESSION, *RELATIONS, *MULTILINGUAL, *LABELS, *PARAPHRASE])
+# The recipes of the models that come with Likewise.
+MODELS = [
+    *(f"{kind}-{size}" for kind in ("full", "open") for size in ("base", "mini", "small")),
+    "open-heads",
+    "rated-teacher",
+]
+SHIPPED = sorted([*REGRESSION, *RELATIONS, *MULTILINGUAL, *LABELS, *PARAPHRASE, *MODELS])
 
 
 def on_tiny_data(name, encoder, pairs, steps=2, vectors=None):
@@ -82,6 +88,30 @@ def test_shipped_recipe_is_read_built_and_run_two_steps(
     scores = likewise.load(tmp_path / "model", device="cpu").score([("a man", "a dog")])
     assert list(scores) == [objective.relation for objective in recipe.stage[-1].objective]
     assert not (tmp_path / "model.run").exists()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_recipe_of_a_shipped_model_is_read_built_and_run_two_steps(name, tiny_encoder, tiny_pairs, tmp_path):
+    document = shipped_document(name)
+    document["encoder"] = str(tiny_encoder)
+    labels = {"not_paraphrase": "contradiction", "paraphrase": "entailment"}
+    mapped = {"paraphrase": {value: key for key, value in labels.items()}}
+    graded = [one for one, spec in document["relation"].items() if spec.get("kind") != "classes"]
+    columns = {**dict.fromkeys(graded, "similarity"), "entailment": "entailment", "paraphrase": "entailment"}
+    for relation in graded:
+        document["relation"][relation] |= {"lo": 0, "hi": 5}
+    for stage in document["stage"]:
+        asked = {objective["relation"] for objective in stage.get("objective", [{"relation": "similarity"}])}
+        entry = {"source": str(tiny_pairs), "columns": {one: columns[one] for one in sorted(asked)}}
+        if "paraphrase" in asked:
+            entry["labels"] = mapped
+        stage |= {"dev": [entry], "filter_against": [], "max_steps": 2, "data": [entry]}
+        if stage.get("kind") == "distil":
+            stage |= {"data": [{"source": str(tiny_pairs)}], "teachers": [str(tiny_encoder)], "batch_size": 8}
+    report = run_recipe(recipe_from(document, name), tmp_path / "model", context=RunContext(device="cpu"))
+    assert [stage["steps"] for stage in report.stages] == [2] * len(document["stage"])
+    scores = likewise.load(tmp_path / "model", device="cpu").score([("a man", "a dog")])
+    assert set(scores) == set(document["relation"])
 
 
 @pytest.mark.realdata

@@ -38,8 +38,8 @@ from likewise.kinds.chunks import DistinctTexts, cut_notes
 from likewise.kinds.devscore import Measured, check_dev
 from likewise.kinds.leaks import LeakFilter
 from likewise.kinds.reading import read_dev, records_print, texts_print
-from likewise.kinds.teachers import Neighbours, ask_teachers
-from likewise.kinds.texts import read_texts
+from likewise.kinds.teachers import NearTexts, ask_teachers
+from likewise.kinds.texts import stage_texts
 from likewise.methods.distillation import CosineLearner, Taught, mean_cosine, random_pairs
 from likewise.methods.pairs import PairModel
 from likewise.predict.pairs import Predictor, cosine_model, raw_model
@@ -78,7 +78,7 @@ class DistilRunner(Runner[DistilStage]):
         """Read texts and rated dev pairs, and hold some of the texts out."""
         stage = job.stage
         notes: list[str] = []
-        texts = read_texts(job, notes)
+        texts = stage_texts(job, notes)
         leaks = LeakFilter.of(stage, job.context.data_dir)
         dev = read_dev(job, stage.dev, leaks, notes)
         order = np.random.default_rng([job.recipe.seed, 7]).permutation(len(texts))
@@ -122,7 +122,7 @@ class DistilRunner(Runner[DistilStage]):
         taught, near = ask_teachers(stage.teachers, rows.texts, stage.neighbours, context)
         floor = mean_cosine(_sample_vectors(model, rows.texts, features, context.precision))
         learner = CosineLearner(model.encoder, taught, floor=floor, near=stage.near)
-        agreement = Agreement(rows, taught, near, features, context.precision)
+        agreement = TeacherAgreement(rows, taught, near, features, context.precision)
         scorer = None
         if data.dev:
             measured = self.compared(job, data)
@@ -159,14 +159,14 @@ class DistilRunner(Runner[DistilStage]):
         )
 
 
-class Agreement:
+class TeacherAgreement:
     """Pearson's correlation of an encoder's cosines with the teachers', on held-out texts.
 
     Each held-out text is paired with one of its neighbours and with a random text.
     """
 
     def __init__(
-        self, rows: TextRows, taught: Taught, near: Neighbours, features: TextFeatures, precision: str
+        self, rows: TextRows, taught: Taught, near: NearTexts, features: TextFeatures, precision: str
     ) -> None:
         rng = np.random.default_rng(3)
         held = rows.held_out[: _MEASURED_TEXTS // 2]
@@ -188,7 +188,7 @@ class Agreement:
 
 def text_batches(
     rows: TextRows,
-    near: Neighbours,
+    near: NearTexts,
     stage: DistilStage,
     seed: int,
     features: TextFeatures,

@@ -19,16 +19,16 @@ from likewise.kinds.reading import texts_print
 from likewise.methods.distillation import Taught
 from likewise.training.state import FitEvent
 
-# Neighbours that were found before, by the teachers' fingerprints and the texts.
+# NearTexts that were found before, by the teachers' fingerprints and the texts.
 _NEIGHBOURS = FileCache("neighbours", ".json", keep=8)
 # Numbers of a block of similarities: its memory is four bytes for each.
 _BLOCK_CELLS = 2**28
-Neighbours = NDArray[np.int64]
+NearTexts = NDArray[np.int64]
 
 
 def ask_teachers(
     names: Sequence[str], texts: Sequence[str], count: int, context: RunContext
-) -> tuple[Taught, Neighbours]:
+) -> tuple[Taught, NearTexts]:
     """The teachers' joined vectors of texts, and the `count` nearest neighbours of each text, N×count."""
     found = [_vectors_of(name, texts, context) for name in names]
     taught = Taught.of([vectors for vectors, _ in found], list(names))
@@ -80,7 +80,7 @@ def _vectors_of(name: str, texts: Sequence[str], context: RunContext) -> tuple[V
 @torch.inference_mode()
 def find_neighbours(
     taught: Taught, count: int, device: torch.device, progress: Callable[[int], None] = lambda done: None
-) -> Neighbours:
+) -> NearTexts:
     """The texts closest to each text by the teachers, closest first and without the text itself, N×count."""
     vectors = taught.vectors.to(device)
     vectors = vectors.float() if device.type == "cpu" else vectors

@@ -16,7 +16,7 @@ from likewise.schema.distil import DistilStage
 _SAMPLE = 1
 
 
-def read_texts(job: Job[DistilStage], notes: list[str]) -> list[str]:
+def stage_texts(job: Job[DistilStage], notes: list[str]) -> list[str]:
     """The distinct texts of all data entries, in their order; `notes` receives what was left out."""
     leaks = SideFilter.of(job.stage, job.context.data_dir)
     found: dict[str, None] = {}
