@@ -131,7 +131,8 @@ def make(name: str) -> str:
 
 def pages() -> list[Path]:
     """All pages with tables or numbers of results."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    cards = sorted((ROOT / "src" / "likewise" / "shipped").glob("*/README.md"))
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *cards]
 
 
 def reporting_pages() -> list[Path]:

@@ -204,12 +204,15 @@ def ensembles() -> str:
 
 
 def card(name: str) -> str:
-    """Every number of one model beside that of its raw encoder, for its card: the mean over its seeds."""
+    """The numbers of one model beside those of its raw encoder, for its card: the mean over its seeds.
+
+    Phenomena of the challenge set have a table of their own.
+    """
     key, mine, raw = beside_raw(name)
     rows = [
         [" ".join(path), cell(raw, path, 2), cell(mine, path, 2)]
         for path in mine
-        if "against_raw" not in path
+        if not {"against_raw", "phenomena"} & set(path) and path[:3] != ("sts7", "answer", "tasks")
     ]
     return markdown(["measure", ENCODERS.get(key[0], key[0]), f"`{name}`"], rows)
 

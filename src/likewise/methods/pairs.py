@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -173,6 +173,16 @@ class PairModel(nn.Module):
         self.balance = nn.ParameterDict()
         self.heads = nn.ModuleDict()
         self.set_objectives(objectives)
+
+    def train(self, mode: bool = True) -> Self:
+        """Switch to training or answering; an encoder that is frozen as a whole keeps its dropout off.
+
+        With dropout, the same text has another vector each time, and heads do not learn small differences.
+        """
+        super().train(mode)
+        if not any(parameter.requires_grad for parameter in self.encoder.parameters()):
+            self.encoder.eval()
+        return self
 
     def set_objectives(self, objectives: Sequence[Objective]) -> None:
         """Replace what is learnt; heads whose key and shape stay keep their weights (stages hand them on)."""
