@@ -36,7 +36,7 @@ _APART = re.compile(
     r"<!-- table [\w:.-]+ -->\n.*?<!-- end -->|```.*?```|`[^`\n]*`|\]\([^)]*\)|<!--(?! numbers:).*?-->",
     re.DOTALL,
 )
-# Numbers that need no source: levels of tests, versions, licences, and shares of data that `likewise audit` prints.
+# Numbers that need no source: levels of tests, versions, licences, and shares that `likewise audit` prints.
 SETTLED = re.compile(
     r"p < \.05|α \.05|below \.05|Python 3\.\d+|Apache-2\.0|CC BY(?:-SA)? \d\.0"
     r"|(?:\d+\.\d+(?:, | and ))*\d+\.\d+ %|Differences on dev below about 0\.2"
