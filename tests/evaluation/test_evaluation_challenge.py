@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from importlib import resources
 
@@ -292,3 +293,9 @@ def test_challenge_set_that_comes_with_the_package_is_whole():
     names = [item.phenomenon for item in items]
     assert {names.count(name) for name in names} == {30}
     assert len({text for item in items for text in (item.text, item.same, item.other)}) == 3 * len(items)
+
+
+def test_challenge_set_is_the_one_that_was_frozen_before_training():
+    """Results of different models compare only on the same items; a new set gets a new name."""
+    digest = hashlib.sha256(BUNDLED.read_bytes()).hexdigest()
+    assert digest == "b084185e1a27e19ee78e1ee3b88d871872090719e397b5af67ba887cef8e4c2b"
