@@ -660,3 +660,10 @@ def test_export_on_the_command_line(place, here, tmp_path):
     code, said = here(*arguments, "--output", "two", "--storage", "int4")
     assert code == 2
     assert "--storage 'int4' is unknown" in said
+
+
+def test_delta_of_a_delta_has_the_same_base_unless_another_is_named(place, tmp_path, monkeypatch):
+    shutil.copytree(place / "base", tmp_path / "base")
+    shutil.copytree(place / "delta", tmp_path / "delta")
+    monkeypatch.chdir(tmp_path)
+    assert likewise.export("delta", "again", rank=4).base == "base"

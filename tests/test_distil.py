@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 import likewise
 from likewise.encoders.features import TextFeatures
 from likewise.encoders.sentence import load_encoder
-from likewise.errors import DataError, RecipeError
+from likewise.errors import DataError, ModelError, RecipeError
 from likewise.kinds.base import Shared
 from likewise.kinds.context import RunContext
 from likewise.kinds.distil import DistilRunner, TextRows, text_batches
@@ -296,3 +296,21 @@ def test_distil_learns_from_another_encoder(folder, tmp_path_factory, tiny_encod
     Path("encoder.toml").write_text(tomli_w.dumps(document))
     model = likewise.train("encoder.toml", "model", device="cpu")
     assert model.about["stages"][0]["teachers"] == [str(other)]
+
+
+def test_distil_asks_for_its_teachers_before_it_reads_anything(folder, tiny_encoder):
+    for name in ("./nowhere", "nowhere.npz"):
+        Path("recipe.toml").write_text(tomli_w.dumps(recipe(str(tiny_encoder), name)))
+        with pytest.raises((ModelError, DataError), match="nowhere"):
+            likewise.train("recipe.toml", "model", device="cpu")
+        assert not Path("model.run").exists()
+
+
+def test_distil_says_when_the_start_is_kept_and_when_the_scale_has_no_effect(folder, tiny_encoder):
+    document = recipe(str(tiny_encoder), str(tiny_encoder), max_steps=3)
+    document["relation"] = {"similarity": {"lo": 0, "hi": 5}}
+    Path("recipe.toml").write_text(tomli_w.dumps(document))
+    told: list[str] = []
+    likewise.train("recipe.toml", "model", device="cpu", tell=told.append)
+    assert any("no step was better than the encoder before the stage" in line for line in told)
+    assert any("the relation has no effect" in line for line in told)

@@ -38,7 +38,7 @@ from likewise.kinds.chunks import DistinctTexts, cut_notes
 from likewise.kinds.devscore import Measured, check_dev
 from likewise.kinds.leaks import LeakFilter
 from likewise.kinds.reading import read_dev, records_print, texts_print
-from likewise.kinds.teachers import NearTexts, ask_teachers
+from likewise.kinds.teachers import NearTexts, ask_teachers, check_teacher
 from likewise.kinds.texts import stage_texts
 from likewise.methods.distillation import CosineLearner, Taught, mean_cosine, random_pairs
 from likewise.methods.pairs import PairModel
@@ -73,6 +73,8 @@ class DistilRunner(Runner[DistilStage]):
         if job.context.encoder is not None:
             found = "this stage trains the encoder, but the encoder is a function and cannot be trained"
             raise RecipeError([Problem(f"stage.{job.number}", found, "name a model as the encoder")])
+        for name in job.stage.teachers:
+            check_teacher(name)
 
     def read(self, job: Job[DistilStage], shared: Shared) -> StageData:
         """Read texts and rated dev pairs, and hold some of the texts out."""
@@ -109,7 +111,7 @@ class DistilRunner(Runner[DistilStage]):
             f"learns the cosines of {', '.join(stage.teachers)}; {drawn} of the {stage.neighbours} nearest "
             "neighbours join each text of a batch",
             course_of(job, _steps(stage, rows)),
-            [*data.notes, *cut_notes(carried.state, rows.texts)],
+            [*data.notes, *cut_notes(carried.state, rows.texts), *_scale_note(job)],
         )
 
     def fit(self, job: Job[DistilStage], data: StageData, carried: Carried, place: Place) -> dict[str, Any]:
@@ -140,6 +142,8 @@ class DistilRunner(Runner[DistilStage]):
         options = run_options(job, place)
         report = fit(learner, prepare, evaluate=evaluate, **options)
         features.forget()
+        if report.best_step == 0:
+            context.tell("  no step was better than the encoder before the stage, which was therefore kept")
         if scorer is not None:
             scorer(model)  # what answers is chosen for the weights that are kept
         about = {"unit": "text", "teachers": list(stage.teachers), "agreement": agreement(model)}
@@ -228,6 +232,13 @@ def text_batches(
         return [-1 - item for item in items[:2]]
 
     return Batches(len(rows.train), steps, of_epoch, collate, idle, sliced=False)
+
+
+def _scale_note(job: Job[DistilStage]) -> list[str]:
+    """A line of the plan if the recipe's relation is not used, because no dev row rates it."""
+    if job.stage.dev or not job.recipe.relation or len(job.recipe.stage) > 1:
+        return []
+    return ["without rated dev rows the model answers by its bare cosine, and the relation has no effect"]
 
 
 def _steps(stage: DistilStage, rows: TextRows) -> int:

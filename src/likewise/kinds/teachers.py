@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from likewise.answering import Vectors
 from likewise.data.filecache import FileCache, content_key
 from likewise.encoders.cache import EmbeddingCache
 from likewise.encoders.external import external_encoder
+from likewise.encoders.resolve import resolve
 from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError, Problem
 from likewise.kinds.context import RunContext
@@ -44,6 +46,14 @@ def ask_teachers(
     near = find_neighbours(taught, count, torch.device(_device(context)), progress)
     _NEIGHBOURS.write_json(key, near.tolist())
     return taught, near
+
+
+def check_teacher(name: str) -> None:
+    """Raise an error for a teacher that is not there, before any row is read; hub ids are looked up later."""
+    if not name.endswith(".npz"):
+        resolve(name)
+    elif not Path(name).is_file():
+        raise DataError([Problem(name, "there is no such file", "check the path in teachers")])
 
 
 def _fits(kept: object, texts: int, count: int) -> bool:

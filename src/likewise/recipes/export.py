@@ -148,7 +148,10 @@ def _encoder_of(answerer: Answerer, model: str | Path) -> SentenceTransformer:
 
 
 def _trained_from(answerer: Answerer, model: str | Path) -> str:
-    """The encoder that a model's recipe names."""
+    """The base of a model that is a delta itself, or else the encoder that a model's recipe names."""
+    known = answerer.about.get("base")
+    if isinstance(known, Mapping) and known.get("name"):
+        return str(known["name"])
     recipe = answerer.about.get("recipe")
     named = recipe.get("encoder", {}).get("name") if isinstance(recipe, Mapping) else None
     if not named:
