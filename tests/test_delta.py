@@ -667,3 +667,13 @@ def test_delta_of_a_delta_has_the_same_base_unless_another_is_named(place, tmp_p
     shutil.copytree(place / "delta", tmp_path / "delta")
     monkeypatch.chdir(tmp_path)
     assert likewise.export("delta", "again", rank=4).base == "base"
+
+
+def test_delta_on_another_base_than_the_model_was_trained_from_is_told(place, tmp_path, monkeypatch):
+    for folder in ("base", "delta"):
+        shutil.copytree(place / folder, tmp_path / folder)
+    shutil.copytree(place / "base", tmp_path / "other")
+    monkeypatch.chdir(tmp_path)
+    told: list[str] = []
+    likewise.export("delta", "again", base="./other", rank=4, tell=told.append)
+    assert any("delta was trained from base, so its change from other is larger" in line for line in told)

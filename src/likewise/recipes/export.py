@@ -117,6 +117,9 @@ def export_delta(
             f"the base {name!r} has a name that a delta cannot hold. Rename its folder to letters, digits, "
             "dots and dashes."
         )
+    own = _known_start(answerer)
+    if own and base_name(own) != name:
+        tell(f"{model} was trained from {own}, so its change from {name} is larger and loses more in the cut")
     joined = open_base(local_folder(start))
     _check_same_shapes(encoder, joined, name, model)
     longest = encoder.max_seq_length
@@ -147,18 +150,23 @@ def _encoder_of(answerer: Answerer, model: str | Path) -> SentenceTransformer:
     return encoder
 
 
-def _trained_from(answerer: Answerer, model: str | Path) -> str:
+def _known_start(answerer: Answerer) -> str:
     """The base of a model that is a delta itself, or else the encoder that a model's recipe names."""
     known = answerer.about.get("base")
     if isinstance(known, Mapping) and known.get("name"):
         return str(known["name"])
     recipe = answerer.about.get("recipe")
-    named = recipe.get("encoder", {}).get("name") if isinstance(recipe, Mapping) else None
+    return str((recipe.get("encoder", {}).get("name") if isinstance(recipe, Mapping) else None) or "")
+
+
+def _trained_from(answerer: Answerer, model: str | Path) -> str:
+    """The encoder from which a delta is made if no base is named."""
+    named = _known_start(answerer)
     if not named:
         raise UsageError(
             f"{model} does not say which encoder it was trained from. Name it ({spelt('base', 'NAME')})."
         )
-    return str(named)
+    return named
 
 
 def _check_same_shapes(
