@@ -9,12 +9,15 @@ import pytest
 import torch
 
 import likewise
+from likewise.encoders.sentence import load_encoder
 from likewise.errors import DataError
 from likewise.kinds.base import Shared
 from likewise.kinds.context import RunContext
 from likewise.kinds.pairs import PairsRunner
 from likewise.losses import anchored
+from likewise.methods.pairs import Objective, PairModel
 from likewise.recipes.run import jobs_of
+from likewise.records import Relation
 from likewise.schema.recipe import parse_recipe
 
 NLI = (
@@ -122,3 +125,26 @@ def test_anchor_holds_the_cosines_of_pairs_that_only_heads_rate():
     assert one_is_free.item() == pytest.approx(0.0)
     held = anchored(now, before, a, b, torch.tensor([False, False]))
     assert held.item() == pytest.approx(0.36 / 2)
+
+
+def test_anchor_holds_pairs_of_relations_without_weight_or_without_targets(tiny_encoder):
+    encoder = load_encoder(tiny_encoder, device="cpu")
+    labels = Relation.classes("kind", ("no", "yes"))
+    learnt = Objective(labels, "classes", "cross_entropy", pairing=("absdiff", "prod"))
+    rated = Relation.graded("similarity", 0, 5)
+    targets = {learnt.target_key: torch.tensor([[1.0], [0.0]])}
+    for weight, said, free in [(1.0, True, True), (0.0, True, False), (1.0, False, False)]:
+        cosine = Objective(rated, "cosine", "mse", weight=weight)
+        model = PairModel(encoder, [cosine, learnt])
+        known = {**targets, cosine.target_key: torch.tensor([[0.5], [torch.nan]])} if said else targets
+        assert model._rated_by_cosine(known).tolist() == [free, False]
+
+
+def test_a_wholly_frozen_encoder_is_trained_without_dropout(tiny_encoder):
+    model = PairModel(
+        load_encoder(tiny_encoder, device="cpu"), [Objective(Relation.graded("s", 0, 5), "cosine", "mse")]
+    )
+    assert model.train().encoder.training
+    model.encoder.requires_grad_(False)
+    assert not model.train().encoder.training
+    assert model.training

@@ -38,7 +38,7 @@ _APART = re.compile(
 )
 # Numbers that need no source: levels of tests, versions, licences, and shares that `likewise audit` prints.
 SETTLED = re.compile(
-    r"p < \.05|α \.05|below \.05|Python 3\.\d+|Apache-2\.0|CC BY(?:-SA)? \d\.0"
+    r"p < \.05|α \.05|below \.05|Python 3\.\d+|Apache-2\.0|CC BY(?:-NC)?(?:-SA)? \d\.0"
     r"|(?:\d+\.\d+(?:, | and ))*\d+\.\d+ %|Differences on dev below about 0\.2"
 )
 _TOKEN = re.compile(f"{MARKER.pattern}|({NUMBER.pattern})", re.DOTALL)

@@ -182,9 +182,11 @@ class TeacherAgreement:
 
     def __call__(self, model: PairModel) -> float:
         """The correlation for the model's present weights."""
+        training = model.training
         predictor = Predictor(model.eval(), precision=self._precision, cache=0)
         chosen = [(self._texts[a], self._texts[b]) for a, b in zip(self._a, self._b, strict=True)]
         said = predictor.embedding().cosines(chosen)
+        model.train(training)
         if np.ptp(said) == 0 or np.ptp(self._gold) == 0:
             return 0.0
         return float(np.corrcoef(said, self._gold)[0, 1])

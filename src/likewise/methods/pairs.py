@@ -364,8 +364,9 @@ class PairModel(nn.Module):
             return None
         rated = torch.zeros(len(next(iter(targets.values()))), dtype=torch.bool, device=self.encoder.device)
         for objective in self.objectives:
-            if objective.head in _COSINES:
-                rated |= ~torch.isnan(targets[objective.target_key][:, 0])
+            target = targets.get(objective.target_key)  # absent if an update does not learn the relation
+            if objective.head in _COSINES and objective.weight and target is not None:
+                rated |= ~torch.isnan(target[:, 0])
         return rated
 
     def _encode_descriptions(self, inputs: dict[str, Any], names: Sequence[str]) -> dict[str, Tensor]:
